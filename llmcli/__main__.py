@@ -1,0 +1,5 @@
+"""`python -m llmcli`."""
+
+from llmcli.cli.app import main
+
+main()

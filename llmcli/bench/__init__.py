@@ -1,0 +1,1 @@
+"""The measurement: plan, run, statistics."""

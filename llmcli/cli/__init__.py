@@ -1,0 +1,1 @@
+"""The command line: flags to request to use case to render. Nothing outside this room imports typer."""

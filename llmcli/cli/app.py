@@ -1,0 +1,95 @@
+"""The program: its commands, and the one place where a failure becomes text and an exit code."""
+
+import os
+import sys
+import traceback
+from typing import Annotated, NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from llmcli import __version__, console
+from llmcli.errors import Interrupted, LlmcliError, OutputClosed
+
+app = typer.Typer(
+    name="llmcli",
+    help="Talk to a language model on your own machine and see where the time goes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001: the signature of a typer callback
+    if wanted:
+        console.write(f"llmcli {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[  # noqa: ARG001: read by its callback
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="LLMCLI_DEBUG", help="Show tracebacks and libraries' messages.")
+    ] = False,
+) -> None:
+    """Talk to a language model on your own machine and see where the time goes."""
+    if debug:
+        os.environ["LLMCLI_DEBUG"] = "1"
+    console.quiet_libraries(debug=debug)
+
+
+def main() -> NoReturn:
+    """Run the program and exit with one of the codes of `llmcli.errors`."""
+    console.prepare()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = OutputClosed.exit_code
+    if code == OutputClosed.exit_code:
+        # The interpreter would flush the closed stdout once more and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code: the error boundary."""
+    try:
+        result = app(arguments, standalone_mode=False)
+    except LlmcliError as error:
+        _trace()
+        if not isinstance(error, OutputClosed):
+            console.explain_error(error)
+        return error.exit_code
+    except TyperException as error:
+        return _wrong_usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        console.explain_error(Interrupted())
+        return Interrupted.exit_code
+    except Exception as error:  # noqa: BLE001: the boundary; a fault of ours still ends in words
+        _trace()
+        hint = "This is a fault of llmcli. `llmcli --debug …` shows the traceback."
+        console.explain_error(LlmcliError(f"{type(error).__name__}: {error}", hint))
+        return LlmcliError.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _wrong_usage(error: TyperException) -> int:
+    code: int = getattr(error, "exit_code", 2)
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "llmcli"
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if not message.strip() or message.strip() == path:  # no command given: help has been printed
+        return code
+    console.explain_error(LlmcliError(f"{path}: {message}", f"`{path} --help` lists what is allowed."))
+    return code
+
+
+def _trace() -> None:
+    if os.environ.get("LLMCLI_DEBUG"):
+        traceback.print_exc()

@@ -1,0 +1,1 @@
+"""The sizing: architecture facts to layers to bytes. Pure, no torch."""

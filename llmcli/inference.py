@@ -1,0 +1,209 @@
+"""The engine interface: what is asked of an engine, and what it answers. Standard library only.
+
+One request of n generated tokens is one prefill and n-1 decode steps; the first token comes from prefill.
+An engine reports raw facts (`Trace`: counts and clock readings); rates and shares are derived in `metrics`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from llmcli.errors import LlmcliError
+
+Role = Literal["system", "user", "assistant"]
+FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupted", "error"]
+Quant = Literal["none", "nf4"]
+Clock = Callable[[], float]
+"""Seconds from a monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """A model to load. `path`: a directory of safetensors weights with config and tokenizer.
+
+    dtype: `auto` (the checkpoint's) or a torch name. device: auto, cpu, mps, cuda or cuda:N.
+    context: an upper bound on prompt + generated tokens, or None for the model's own.
+    """
+
+    path: Path
+    name: str
+    source: str
+    revision: str | None = None
+    quant: Quant = "none"
+    dtype: str = "auto"
+    device: str = "auto"
+    context: int | None = None
+    weights_only: bool = False
+    """Load without a tokenizer: enough for `bench`, which feeds ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """Sampling values that somebody set; None means unset, and an explicit 0 is never unset."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+    max_new_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """The values in force, each with where it came from: flag, models.toml, generation_config or default.
+
+    temperature 0 is greedy. top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off.
+    """
+
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    repetition_penalty: float
+    seed: int | None
+    max_new_tokens: int
+    origins: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most likely id is taken at every step."""
+        return self.temperature == 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A loaded model, as it runs. Sizes in bytes; `context_limit` in tokens, prompt and answer together."""
+
+    name: str
+    source: str
+    revision: str | None
+    architecture: str
+    params: int
+    quant: str
+    dtype: str
+    weight_bytes: int
+    device: str
+    attention: str
+    decode_path: str
+    context_limit: int
+    context_bound_by: str
+    vocab_size: int
+    load_seconds: float
+    generation_defaults: SamplingOptions
+    versions: dict[str, str]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """One request. `prompt`: the conversation to answer, or exact token ids.
+
+    ignore_eos: run to max_new_tokens whatever comes (bench). stop: texts that end the answer, never part of it.
+    """
+
+    prompt: tuple[Message, ...] | tuple[int, ...]
+    sampling: Sampling
+    stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillProgress:
+    """`evaluated` of `total` prompt tokens have been run through the model."""
+
+    evaluated: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One generated token: its id, the text it completed (often, but not always, its own) and its arrival."""
+
+    token_id: int
+    text: str
+    arrived: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Raw facts of one request: token counts, and clock readings in seconds of the engine's clock.
+
+    A reading is None when the request ended before that event. `arrivals` has one reading per generated token.
+    """
+
+    prompt: int
+    cached: int
+    evaluated: int
+    truncated: int
+    steps: int
+    arrivals: tuple[float, ...]
+    submitted: float
+    taken: float | None
+    templated: float | None
+    tokenized: float | None
+    prefill_started: float | None
+    prefill_ended: float | None
+    ended: float
+    detokenize: float
+    finish_reason: FinishReason
+    peak_bytes: int | None = None
+    kv_bytes: int | None = None
+    error: LlmcliError | None = None
+
+    @property
+    def generated(self) -> int:
+        """Generated tokens, the one that ended the answer included."""
+        return len(self.arrivals)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of every request, whatever ended it. `text`: what was still held back."""
+
+    text: str
+    trace: Trace
+
+
+Event = PrefillProgress | Piece | Finished
+
+
+class Cancel(Protocol):
+    """What asks a running request to end within one step; `threading.Event` is one."""
+
+    def is_set(self) -> bool:
+        """Whether the request should end."""
+        ...
+
+
+class Engine(Protocol):
+    """A loaded model behind one inference thread (or one endpoint)."""
+
+    clock: Clock
+    """The clock of every reading in a Trace."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """The loaded model."""
+        ...
+
+    def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:
+        """Run one request; the iterator ends with exactly one `Finished`, also after an error or a cancel.
+
+        Raises UsageError before any event when the prompt does not fit the context.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the inference thread."""
+        ...

@@ -1,0 +1,1 @@
+"""Durations to phases, rates, records and lines. Pure."""

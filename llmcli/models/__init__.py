@@ -1,0 +1,1 @@
+"""The registry and the files behind it: sources, download, integrity, paths. No torch."""

@@ -1,0 +1,84 @@
+"""Numbers to text and text to numbers; no other module formats a unit.
+
+Memory is shown in GiB (2**30) and exact in JSON; `24GB` means 24·10⁹ bytes, `24GiB` 24·2³⁰; `4k` tokens are 4,096.
+"""
+
+import math
+import re
+
+from llmcli.errors import UsageError
+
+GIB = 2**30
+MIB = 2**20
+
+_BYTE_UNITS = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+_TOKEN_UNITS = {"": 1, "k": 2**10, "m": 2**20}
+_NUMBER = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+
+
+def _split(text: str) -> tuple[float, str] | None:
+    match = _NUMBER.fullmatch(text)
+    if not match:
+        return None
+    return float(re.sub("[_,]", "", match[1])), match[2].lower()
+
+
+def parse_bytes(text: str, what: str) -> int:
+    """`24GiB` or `24GB` to bytes. Raises UsageError naming `what` when it is no positive size."""
+    parts = _split(text)
+    if parts is None or parts[1] not in _BYTE_UNITS or parts[0] * _BYTE_UNITS[parts[1]] < 1:
+        raise UsageError(f"{what} {text!r} is no size", "Write a number and a unit: 24GiB (24·2³⁰) or 24GB (24·10⁹).")
+    return int(parts[0] * _BYTE_UNITS[parts[1]])
+
+
+def parse_tokens(text: str, what: str) -> int:
+    """`4096` or `4k` (4,096) to tokens. Raises UsageError naming `what` unless it is a whole number ≥ 1."""
+    parts = _split(text)
+    count = parts[0] * _TOKEN_UNITS[parts[1]] if parts and parts[1] in _TOKEN_UNITS else 0.0
+    if count < 1 or count != int(count):
+        raise UsageError(f"{what} {text!r} is no number of tokens", "Write a whole number from 1: 4096, or 4k (= 4096).")
+    return int(count)
+
+
+def bytes_text(size: int) -> str:
+    """A size in GiB, or in MiB below 0.1 GiB."""
+    return f"{size / GIB:.2f} GiB" if abs(size) >= 0.1 * GIB else f"{size / MIB:.1f} MiB"
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration: `50 ms`, `2.0 s`, `131 s`; two significant digits below 100 s."""
+    if seconds < 0.0995:
+        milliseconds = seconds * 1000
+        return f"{milliseconds:.0f} ms" if milliseconds >= 9.95 else f"{milliseconds:.1f} ms"
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
+
+
+def rate_text(per_second: float) -> str:
+    """A token rate: `1624 tok/s`, `82 tok/s`, `8.2 tok/s`."""
+    return f"{per_second:.0f} tok/s" if per_second >= 9.95 else f"{per_second:.1f} tok/s"
+
+
+def percent_text(share: float) -> str:
+    """A share of one as whole percent: `94 %`."""
+    return f"{math.floor(share * 100 + 0.5)} %"
+
+
+def count_text(number: int) -> str:
+    """A count of parameters: `134.5 M`, `8.03 B`."""
+    for size, name in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "k")):
+        if number >= size:
+            scaled = number / size
+            return f"{scaled:.2f} {name}" if scaled < 10 else f"{scaled:.1f} {name}"
+    return str(number)
