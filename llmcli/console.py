@@ -80,7 +80,7 @@ def say(text: str, *, style: str | None = None) -> None:
     with contextlib.suppress(OSError, ValueError):
         text = fit_encoding(text, sys.stderr)
         if plain(sys.stderr):
-            print(text, file=sys.stderr, flush=True)  # noqa: T201: the one place that prints
+            print(text, file=sys.stderr, flush=True)  # noqa: T201 - the one place that prints
         else:
             _console(sys.stderr).print(text, style=style, soft_wrap=True)
 

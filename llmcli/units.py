@@ -46,7 +46,9 @@ def parse_tokens(text: str, what: str) -> int:
     parts = _split(text)
     count = parts[0] * _TOKEN_UNITS[parts[1]] if parts and parts[1] in _TOKEN_UNITS else 0.0
     if count < 1 or count != int(count):
-        raise UsageError(f"{what} {text!r} is no number of tokens", "Write a whole number from 1: 4096, or 4k (= 4096).")
+        raise UsageError(
+            f"{what} {text!r} is no number of tokens", "Write a whole number from 1: 4096, or 4k (= 4096)."
+        )
     return int(count)
 
 

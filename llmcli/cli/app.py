@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001: the signature of a typer callback
+def _version(wanted: bool) -> None:  # noqa: FBT001 - the signature of a typer callback
     if wanted:
         console.write(f"llmcli {__version__}\n")
         raise typer.Exit
@@ -30,7 +30,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001: the signature of a typer ca
 @app.callback()
 def root(
     *,
-    version: Annotated[  # noqa: ARG001: read by its callback
+    version: Annotated[  # noqa: ARG001 - read by its callback
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         console.explain_error(Interrupted())
         return Interrupted.exit_code
-    except Exception as error:  # noqa: BLE001: the boundary; a fault of ours still ends in words
+    except Exception as error:  # noqa: BLE001 - the boundary; a fault of ours still ends in words
         _trace()
         hint = "This is a fault of llmcli. `llmcli --debug …` shows the traceback."
         console.explain_error(LlmcliError(f"{type(error).__name__}: {error}", hint))
