@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - the signature of a typer callback
+def _version(wanted: bool) -> None:
     if wanted:
         console.write(f"llmcli {__version__}\n")
         raise typer.Exit
