@@ -75,6 +75,11 @@ def write(text: str) -> None:
         raise OutputClosed from None
 
 
+def write_line(text: str) -> None:
+    """Write a line of data for people on stdout, in the characters that it can show."""
+    write(fit_encoding(text, sys.stdout) + "\n")
+
+
 def say(text: str, *, style: str | None = None) -> None:
     """Print one line of notice or statistics on stderr; a closed stderr is no reason to fail."""
     with contextlib.suppress(OSError, ValueError):
@@ -110,7 +115,7 @@ def progress(label: str, *, unit: str = "") -> Iterator[Report]:
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=_console(sys.stderr), transient=True, expand=True) as bar:
+    with Progress(*columns, console=_console(sys.stderr), transient=True, expand=True, refresh_per_second=4) as bar:
         task = bar.add_task(label, total=None, figures="")
 
         def report(done: int, total: int) -> None:

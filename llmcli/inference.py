@@ -14,6 +14,18 @@ from llmcli.errors import LlmcliError
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupted", "error"]
 Quant = Literal["none", "nf4"]
+DTYPES = {
+    "auto": "auto",
+    "float32": "float32",
+    "fp32": "float32",
+    "bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "float16": "float16",
+    "fp16": "float16",
+}
+"""What `--dtype` may be -> torch's name of it; `auto` is the checkpoint's."""
+DEVICE_PATTERN = r"auto|cpu|mps|cuda(?::(\d+))?"
+"""What `--device` may be; the group is the CUDA device's index."""
 Clock = Callable[[], float]
 """Seconds from a monotonic clock."""
 
@@ -83,7 +95,10 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A loaded model, as it runs. Sizes in bytes; `context_limit` in tokens, prompt and answer together."""
+    """A loaded model, as it runs. Sizes in bytes; `context_limit` in tokens, prompt and answer together.
+
+    context_bound_by: `model` or `request`, whichever is smaller. threads: of the CPU kernels.
+    """
 
     name: str
     source: str
@@ -99,6 +114,7 @@ class ModelInfo:
     context_limit: int
     context_bound_by: str
     vocab_size: int
+    threads: int
     load_seconds: float
     generation_defaults: SamplingOptions
     versions: dict[str, str]

@@ -1,5 +1,6 @@
 """The program: its commands, and the one place where a failure becomes text and an exit code."""
 
+import logging
 import os
 import sys
 import traceback
@@ -9,6 +10,10 @@ import typer
 from typer.exceptions import TyperException
 
 from llmcli import __version__, console
+from llmcli.cli.bench import bench
+from llmcli.cli.chat import chat
+from llmcli.cli.estimate import estimate_kv
+from llmcli.cli.models import models_app
 from llmcli.errors import Interrupted, LlmcliError, OutputClosed
 
 app = typer.Typer(
@@ -43,6 +48,14 @@ def root(
     console.quiet_libraries(debug=debug)
 
 
+app.command("chat")(chat)
+app.command("bench")(bench)
+app.command("estimate-kv")(estimate_kv)
+
+
+app.add_typer(models_app, name="models")
+
+
 def main() -> NoReturn:
     """Run the program and exit with one of the codes of `llmcli.errors`."""
     console.prepare()
@@ -54,6 +67,11 @@ def main() -> NoReturn:
     if code == OutputClosed.exit_code:
         # The interpreter would flush the closed stdout once more and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if "torch" in sys.modules:
+        # Unloading torch takes a second, and the inference thread may be inside a kernel that nothing can interrupt.
+        sys.stderr.flush()
+        logging.shutdown()
+        os._exit(code)
     sys.exit(code)
 
 

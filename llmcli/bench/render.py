@@ -1,0 +1,65 @@
+"""A bench result as a table for people."""
+
+from typing import TYPE_CHECKING
+
+from llmcli.bench.result import BenchResult, TestResult
+from llmcli.bench.spread import Spread
+from llmcli.units import bytes_text, count_text, percent_text, seconds_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def title(result: BenchResult) -> str:
+    """Model, machine and versions: what a figure has to be quoted with."""
+    model, host = result.model, result.host
+    kind = model.dtype if model.quant == "none" else f"{model.quant} ({model.dtype})"
+    versions = result.settings["versions"]
+    threads = result.settings["threads"]
+    return (
+        f"{model.name} · {count_text(model.params)} parameters · {kind} · weights {bytes_text(model.weight_bytes)}\n"
+        f"{model.device} · {host.cpu} · {threads} threads · {model.attention} · {model.decode_path}\n"
+        f"llmcli {versions['llmcli']} · torch {versions['torch']} · transformers {versions['transformers']}"
+    )
+
+
+def table(result: BenchResult) -> "Table":
+    """One row per test: median ± standard deviation of both rates, the time to the first token, the verdict."""
+    from rich import box
+    from rich.table import Table
+
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("test", overflow="fold")
+    for name in ("prefill tok/s", "decode tok/s", "ttft", "ITL p50 / p99", "dominant"):
+        grid.add_column(name, justify="right", overflow="fold")
+    for test in result.tests:
+        itl = test.decode.itl_ms
+        gaps = "-" if itl.p50 is None or itl.p99 is None else f"{itl.p50:.1f} / {itl.p99:.1f} ms"
+        ttft = "-" if test.ttft_seconds.median is None else seconds_text(test.ttft_seconds.median)
+        grid.add_row(test.name, _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, _verdict(test))
+    return grid
+
+
+def _rate(spread: Spread) -> str:
+    if spread.median is None:
+        return "-"
+    places = 0 if spread.median >= 100 else 1
+    deviation = "" if spread.stddev is None else f" ± {spread.stddev:.{places}f}"
+    return f"{spread.median:.{places}f}{deviation}"
+
+
+def _verdict(test: TestResult) -> str:
+    share: float = getattr(test.phases.shares, test.phases.dominant)
+    return f"{test.phases.dominant} {percent_text(share)}"
+
+
+def unstable(test: TestResult) -> str | None:
+    """A notice with the number and the remedy when repetitions differ too much, else None."""
+    if test.stable is not False:
+        return None
+    rates = (("prefill", test.prefill.tps.relative), ("decode", test.decode.tps.relative))
+    name, worst = max(((n, value or 0.0) for n, value in rates), key=lambda pair: pair[1])
+    return (
+        f"unstable: {name} varies by {percent_text(worst)} of its mean over {test.repeats} repetitions; "
+        "end other programs, or raise --warmup and --repeats"
+    )

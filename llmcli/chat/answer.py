@@ -1,0 +1,102 @@
+"""One request to one answer: events in, text out as it comes, a record at the end."""
+
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from llmcli.errors import LlmcliError, OutputClosed
+from llmcli.inference import Engine, Finished, GenerateRequest, Piece, PrefillProgress, Trace
+from llmcli.metrics.phases import Delivery
+from llmcli.metrics.record import RequestRecord, record_of
+
+
+class Screen(Protocol):
+    """Where an answer goes."""
+
+    def prefill(self, evaluated: int, total: int) -> None:
+        """Show how far the prompt has been evaluated."""
+        ...
+
+    def write(self, text: str) -> None:
+        """Show `text` at once. Raises OutputClosed when nobody reads any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a request. `error`: what it has to end with, after text and figures have been shown."""
+
+    text: str
+    record: RequestRecord
+    error: LlmcliError | None
+
+
+class _Delivering:
+    """Writes pieces to the screen and notes when: as they come, or all at the end."""
+
+    def __init__(self, engine: Engine, screen: Screen, cancel: threading.Event, *, stream: bool) -> None:
+        self._clock = engine.clock
+        self._screen = screen
+        self._cancel = cancel
+        self._stream = stream
+        self._busy = 0.0
+        self.first: float | None = None
+        self.text = ""
+        self.closed = False
+
+    def add(self, text: str) -> None:
+        self.text += text
+        if self._stream:
+            self._write(text)
+
+    def finish(self, text: str, load_wait: float) -> Delivery:
+        self.add(text)
+        if not self._stream:
+            self._write(self.text)
+        return Delivery(self.first, self._clock(), self._busy, len(self.text), load_wait)
+
+    def _write(self, text: str) -> None:
+        if not text or self.closed:
+            return
+        started = self._clock()
+        try:
+            self._screen.write(text)
+        except OutputClosed:
+            self.closed = True
+            self._cancel.set()
+        now = self._clock()
+        self._busy += now - started
+        if self.first is None:
+            self.first = now
+
+
+def answer(
+    engine: Engine,
+    request: GenerateRequest,
+    screen: Screen,
+    cancel: threading.Event,
+    *,
+    stream: bool = True,
+    load_wait: float = 0.0,
+) -> Answer:
+    """Run `request` and deliver its text; whatever ends it, text and record are kept.
+
+    A reader that goes away ends the request. Raises UsageError when the prompt cannot be used.
+    """
+    started_at = datetime.now(UTC)
+    delivering = _Delivering(engine, screen, cancel, stream=stream)
+    trace: Trace | None = None
+    delivery: Delivery | None = None
+    for event in engine.generate(request, cancel):
+        if isinstance(event, PrefillProgress):
+            screen.prefill(event.evaluated, event.total)
+        elif isinstance(event, Piece):
+            delivering.add(event.text)
+        elif isinstance(event, Finished):
+            trace = event.trace
+            delivery = delivering.finish(event.text, load_wait)
+    if trace is None or delivery is None:
+        raise AssertionError("an engine ends every request with Finished")
+    record = record_of(engine.info, request, trace, delivery, command="chat", started_at=started_at)
+    return Answer(delivering.text, record, OutputClosed() if delivering.closed else trace.error)

@@ -1,0 +1,63 @@
+"""Screens for a one-shot answer: the terminal or pipe behind stdout, or nothing."""
+
+import re
+import sys
+from contextlib import AbstractContextManager
+
+from llmcli import console
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters other than tab and line feed: a terminal would act on them."""
+
+SHOW_FROM_TOKENS = 512
+"""Shorter prompts are evaluated before a progress bar could be read."""
+
+
+class StdoutScreen:
+    """Streams to stdout: unchanged into a pipe or file, without control characters onto a terminal."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stdout.isatty()
+        self._progress: AbstractContextManager[console.Report] | None = None
+        self._report: console.Report | None = None
+        self._ends_line = True
+
+    def prefill(self, evaluated: int, total: int) -> None:
+        """A progress bar with time left on a terminal's stderr, for prompts long enough to wait for."""
+        if total < SHOW_FROM_TOKENS or console.plain(sys.stderr):
+            return
+        if self._progress is None:
+            self._progress = console.progress("prefill", unit="tok")
+            self._report = self._progress.__enter__()
+        if self._report is not None:
+            self._report(evaluated, total)
+        if evaluated >= total:
+            self.end_progress()
+
+    def end_progress(self) -> None:
+        """Take the progress bar away, also when prefill was cut short."""
+        if self._progress is not None:
+            self._progress.__exit__(None, None, None)
+            self._progress = self._report = None
+
+    def write(self, text: str) -> None:
+        """Write and flush; raises OutputClosed when the reader is gone."""
+        if self._terminal:
+            text = _CONTROL.sub("", text)
+        if text:
+            console.write(text)
+            self._ends_line = text.endswith("\n")
+
+    def end(self) -> None:
+        """End the last line, unless the answer did."""
+        self.end_progress()
+        if not self._ends_line:
+            self._ends_line = True
+            console.write("\n")
+
+
+class HiddenScreen(StdoutScreen):
+    """Shows progress only; the text goes into a record."""
+
+    def write(self, text: str) -> None:
+        """Show nothing."""

@@ -1,0 +1,57 @@
+"""One question from prompt to exit code: read, load, answer, show."""
+
+import time
+
+from llmcli import console
+from llmcli.chat.answer import Answer, answer
+from llmcli.chat.interrupt import cancel_on_interrupt
+from llmcli.chat.prompt import read_messages
+from llmcli.chat.sampling import resolve_sampling
+from llmcli.chat.screen import HiddenScreen, StdoutScreen
+from llmcli.cli.figures import show_figures
+from llmcli.cli.opening import find, open_engine
+from llmcli.cli.options import Stats
+from llmcli.cli.question import Question
+from llmcli.errors import Interrupted, UsageError
+from llmcli.inference import GenerateRequest, SamplingOptions
+from llmcli.metrics.record import to_json
+
+
+def ask(question: Question) -> int:
+    """Ask, show, and return the exit code; raises what ended the answer after everything has been shown."""
+    if question.sources.empty:
+        raise UsageError(
+            "the interactive mode is not there yet", 'Ask one question: llmcli chat -p "…", or pipe it in.'
+        )
+    messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
+    located = find(question.model, question.registry)
+    asked = time.perf_counter()
+    engine = open_engine(located, question.loading, quiet=question.stats is Stats.off)
+    entry = located.entry.sampling if located.entry else SamplingOptions()
+    sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
+    request = GenerateRequest(messages, sampling, question.stop)
+    screen = HiddenScreen() if question.json else StdoutScreen()
+    with cancel_on_interrupt() as cancel:
+        waited = time.perf_counter() - asked
+        try:
+            result = answer(engine, request, screen, cancel, stream=question.stream, load_wait=waited)
+        finally:
+            screen.end()
+    engine.close()
+    return _finish(question, result)
+
+
+def _finish(question: Question, result: Answer) -> int:
+    """Show record and figures; an answer cut short by Ctrl-C or an error ends with that one's exit code."""
+    record = result.record
+    if question.json:
+        console.write(to_json(record, text=result.text))
+    show_figures(record, question.stats, explain=question.explain)
+    if record.finish_reason == "length":
+        limit = record.sampling["max_new_tokens"]
+        console.say(f"notice: the answer was cut at {limit} tokens; --max-new-tokens N allows more")
+    if record.finish_reason == "context":
+        console.say(f"notice: the answer was cut: the context of {record.model.context_limit} tokens is full")
+    if result.error is not None:
+        raise result.error
+    return Interrupted.exit_code if record.finish_reason == "interrupted" else 0

@@ -1,0 +1,132 @@
+"""The flags that chat and bench share, and their checks: everything is refused before anything loads."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from llmcli.errors import UsageError
+from llmcli.inference import DEVICE_PATTERN, DTYPES, SamplingOptions
+from llmcli.inference import Quant as QuantName
+from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
+
+
+class Quant(StrEnum):
+    """Weight quantization."""
+
+    none = "none"
+    nf4 = "nf4"
+
+
+class TableFormat(StrEnum):
+    """What a command prints."""
+
+    table = "table"
+    json = "json"
+
+
+class Stats(StrEnum):
+    """How much is shown after an answer."""
+
+    off = "off"
+    line = "line"
+    full = "full"
+
+
+ModelArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[MODEL]", help="Alias in models.toml, directory, or .gguf file. Default: the registry's default."
+    ),
+]
+QuantOption = Annotated[Quant, typer.Option("--quant", help="Quantize weights on load (nf4: bitsandbytes, 4 bit).")]
+DtypeOption = Annotated[
+    str, typer.Option("--dtype", metavar="NAME", help="auto (the checkpoint's), float32, bfloat16 or float16.")
+]
+DeviceOption = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, mps, cuda or cuda:N.")]
+RegistryOption = Annotated[
+    Path | None,
+    typer.Option("--registry", metavar="FILE", help="Your models.toml, instead of the one in the config directory."),
+]
+FormatOption = Annotated[TableFormat, typer.Option("--format", help="table for people, json for programs.")]
+
+
+PromptOption = Annotated[str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The message.")]
+FileOption = Annotated[
+    list[Path] | None,
+    typer.Option("--file", "-f", metavar="FILE", help="A text file to put before the message; repeatable."),
+]
+SystemOption = Annotated[str | None, typer.Option("--system", "-s", metavar="TEXT", help="The system message.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the request record, answer included, as JSON.")]
+NoStreamOption = Annotated[bool, typer.Option("--no-stream", help="Show the answer when it is complete.")]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Define every figure, with the numbers put in.")]
+CtxOption = Annotated[
+    int | None, typer.Option("--ctx", metavar="N", help="Upper bound on prompt and answer, in tokens.")
+]
+
+StatsOption = Annotated[Stats, typer.Option("--stats", help="What to print on stderr after the answer.")]
+
+_SAMPLING = "Sampling (default: models.toml, then generation_config.json, then greedy)"
+
+
+def _sampling(name: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=help_text, rich_help_panel=_SAMPLING)
+
+
+TemperatureOption = Annotated[float | None, _sampling("temperature", "X", "0 takes the most likely token.")]
+TopPOption = Annotated[float | None, _sampling("top-p", "X", "Keep the likeliest tokens up to this sum; 1 is off.")]
+TopKOption = Annotated[int | None, _sampling("top-k", "N", "Keep the N likeliest tokens; 0 is off.")]
+MinPOption = Annotated[float | None, _sampling("min-p", "X", "Keep tokens from this share of the best; 0 is off.")]
+RepetitionPenaltyOption = Annotated[
+    float | None, _sampling("repetition-penalty", "X", "Above 1 makes repeats less likely.")
+]
+SeedOption = Annotated[int | None, _sampling("seed", "N", "Makes sampling repeatable.")]
+StopOption = Annotated[list[str] | None, _sampling("stop", "TEXT", "End the answer before this text; repeatable.")]
+MaxNewTokensOption = Annotated[
+    int | None, _sampling("max-new-tokens", "N", f"Longest answer. Default: {MAX_NEW_TOKENS}.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What the model flags say. context: an upper bound in tokens, or None."""
+
+    quant: QuantName = "none"
+    dtype: str = "auto"
+    device: str = "auto"
+    context: int | None = None
+    weights_only: bool = False
+    """Do without a tokenizer, when only ids are fed."""
+
+
+def model_options(
+    quant: Quant, dtype: str, device: str, context: int | None = None, *, weights_only: bool = False
+) -> ModelOptions:
+    """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
+    if dtype not in DTYPES:
+        raise UsageError(f"--dtype {dtype!r} is not known", f"Allowed: {', '.join(DTYPES)}.")
+    if not re.fullmatch(DEVICE_PATTERN, device):
+        raise UsageError(f"--device {device!r} is not known", "Allowed: auto, cpu, mps, cuda, cuda:N.")
+    if context is not None and context < 1:
+        raise UsageError(f"--ctx {context} is not allowed", "Allowed: a whole number of tokens from 1.")
+    return ModelOptions(quant.value, dtype, device, context, weights_only)
+
+
+def check_sampling(options: SamplingOptions) -> SamplingOptions:
+    """The options as they were given. Raises UsageError naming flag, value and what is allowed."""
+    for name in SamplingOptions.__dataclass_fields__:
+        value = getattr(options, name)
+        if value is not None and (allowed := broken_rule(name, value)):
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(f"{flag} {value:g} is not allowed", f"Allowed: {allowed}.")
+    return options
+
+
+def check_stops(stops: list[str] | None) -> tuple[str, ...]:
+    """The stop texts. Raises UsageError for an empty one."""
+    if "" in (stops or ()):
+        raise UsageError("--stop '' is not allowed", "Give a text of at least one character.")
+    return tuple(stops or ())

@@ -1,0 +1,106 @@
+"""A directory of weights to a transformers model."""
+
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+from llmcli.errors import ModelError, UsageError
+from llmcli.inference import DTYPES, Quant
+
+
+def resolve_dtype(text: str, config: Any) -> torch.dtype:
+    """`auto` to the checkpoint's dtype (float32 when it names none), a name to its dtype."""
+    if text not in DTYPES:
+        raise UsageError(f"--dtype {text!r} is not known", f"Allowed: {', '.join(DTYPES)}.")
+    if text != "auto":
+        chosen: torch.dtype = getattr(torch, DTYPES[text])
+        return chosen
+    declared = getattr(config, "dtype", None) or getattr(config.get_text_config(decoder=True), "dtype", None)
+    return declared if isinstance(declared, torch.dtype) else torch.float32
+
+
+def read_config(path: Path) -> Any:
+    """The model's config. Raises ModelError for a type that transformers does not run as a decoder-only model."""
+    try:
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        version = importlib.metadata.version("transformers")
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(
+            f"{path}: transformers {version} cannot read this model's config: {reason}",
+            "A newer architecture needs a newer release; code shipped with a model is never run.",
+        ) from error
+    if getattr(config, "is_encoder_decoder", False) or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ModelError(
+            f"{path}: {config.model_type!r} is not a decoder-only language model",
+            "llmcli runs models that generate text left to right: one prefill, then one token per step.",
+        )
+    return config
+
+
+def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device: torch.device) -> Any:
+    """The model on `device`, ready for inference. Raises ModelError unless every tensor came from the checkpoint."""
+    placement: dict[str, Any] = {}
+    if quant == "nf4":
+        placement["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+        )
+    if quant != "none" or device.type != "cpu":
+        placement["device_map"] = {"": device}
+    try:
+        model, info = AutoModelForCausalLM.from_pretrained(
+            path,
+            config=config,
+            dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+            **placement,
+        )
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise ModelError(f"{path}: cannot be loaded: {str(error).strip().splitlines()[0]}") from error
+    _refuse_incomplete(path, info)
+    if quant != "none" and not _is_quantized(model):
+        raise ModelError(
+            f"{path}: --quant {quant} would change nothing: {config.model_type!r} has no layers that it quantizes",
+            "Load it with --quant none.",
+        )
+    model.requires_grad_(requires_grad=False)
+    return model.eval()
+
+
+def _refuse_incomplete(path: Path, info: dict[str, Any]) -> None:
+    missing = sorted(info["missing_keys"])
+    mismatched = sorted(str(key[0] if isinstance(key, tuple) else key) for key in info["mismatched_keys"])
+    for names, what in ((missing, "missing"), (mismatched, "of another shape than config.json says")):
+        if names:
+            raise ModelError(
+                f"{path}: {_some(names)} {'is' if len(names) == 1 else 'are'} {what}",
+                "The checkpoint is incomplete or belongs to another config: fetch it again.",
+            )
+    if info.get("error_msgs"):
+        raise ModelError(f"{path}: {info['error_msgs'][0].strip().splitlines()[0]}")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return f"tensor{'' if len(names) == 1 else 's'} {shown}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _is_quantized(model: Any) -> bool:
+    return any(hasattr(parameter, "quant_state") for parameter in model.parameters())
+
+
+def load_tokenizer(path: Path) -> Any:
+    """The model's tokenizer. Raises ModelError when it cannot be built."""
+    try:
+        return AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelError(f"{path}: the tokenizer cannot be loaded: {reason}") from error

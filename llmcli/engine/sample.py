@@ -1,0 +1,69 @@
+"""Logits to the next id."""
+
+import torch
+from transformers import (
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from llmcli.errors import LlmcliError
+from llmcli.inference import Sampling
+
+
+class Sampler:
+    """Chooses one id per call; built once per request from transformers' processors.
+
+    The order is that of transformers' `generate`: repetition penalty, temperature, top-k, top-p, min-p.
+    """
+
+    def __init__(self, sampling: Sampling, prompt: torch.Tensor) -> None:
+        """`prompt`: ids (1, n) on the model's device."""
+        self._greedy = sampling.greedy
+        self._processors = LogitsProcessorList()
+        self._seen = prompt if sampling.repetition_penalty != 1 else None
+        if self._seen is not None:
+            self._processors.append(RepetitionPenaltyLogitsProcessor(float(sampling.repetition_penalty)))
+        self._random: torch.Generator | None = None
+        if not self._greedy:
+            self._add_warpers(sampling)
+            self._random = torch.Generator(prompt.device).manual_seed(sampling.seed or 0)
+
+    def _add_warpers(self, sampling: Sampling) -> None:
+        if sampling.temperature != 1:
+            self._processors.append(TemperatureLogitsWarper(float(sampling.temperature)))
+        if sampling.top_k:
+            self._processors.append(TopKLogitsWarper(sampling.top_k))
+        if sampling.top_p < 1:
+            self._processors.append(TopPLogitsWarper(float(sampling.top_p)))
+        if sampling.min_p:
+            self._processors.append(MinPLogitsWarper(float(sampling.min_p)))
+
+    def __call__(self, logits: torch.Tensor) -> int:
+        """The next id, from logits (1, vocabulary). Raises LlmcliError when the logits are not finite numbers."""
+        if self._processors:
+            seen = self._seen if self._seen is not None else logits.new_zeros((1, 0), dtype=torch.long)
+            scores = self._processors(seen, logits.float())
+        else:
+            scores = logits
+        best, index = logits.max(-1)
+        if not self._greedy or self._processors:
+            index = self._choose(scores, finite=bool(torch.isfinite(best)))
+        # One transfer brings the id and the check to the host.
+        token, top = torch.stack((index.double(), best.double())).flatten().tolist()
+        if not -float("inf") < top < float("inf"):
+            raise LlmcliError(
+                f"the model's logits are not finite numbers (the largest is {top})",
+                "Weights may be damaged, or the dtype too narrow: try --dtype float32 or bfloat16.",
+            )
+        if self._seen is not None:
+            self._seen = torch.cat((self._seen, index.view(1, 1)), dim=-1)
+        return int(token)
+
+    def _choose(self, scores: torch.Tensor, *, finite: bool) -> torch.Tensor:
+        if self._greedy or not finite:
+            return scores.argmax(-1)
+        return torch.multinomial(scores.softmax(-1), 1, generator=self._random)[0]

@@ -1,0 +1,76 @@
+"""The words of a request, each with its definition and this request's figures."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from llmcli.metrics.line import verdict
+from llmcli.metrics.record import RequestRecord
+from llmcli.units import bytes_text, percent_text, rate_text, seconds_text
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A word, its value in this request, and what it means."""
+
+    word: str
+    value: str
+    meaning: str
+
+
+def rows(record: RequestRecord) -> tuple[Row, ...]:
+    """Every figure of a request in the order of time."""
+    return (*_before(record), *_phases(record), *_after(record))
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else seconds_text(seconds)
+
+
+def _before(record: RequestRecord) -> Iterator[Row]:
+    tokens, seconds = record.tokens, record.seconds
+    yield Row(
+        "prompt",
+        f"{tokens.prompt} tok",
+        f"ids of the whole rendered prompt = {tokens.cached} cached + {tokens.evaluated} evaluated",
+    )
+    yield Row("load_wait", _time(seconds.load_wait), "waited for weights to load; outside total")
+    yield Row("queue", _time(seconds.queue), "submitted → the engine takes the request")
+    yield Row("template", _time(seconds.template), "chat template rendering")
+    yield Row("tokenize", _time(seconds.tokenize), "text → ids")
+
+
+def _phases(record: RequestRecord) -> Iterator[Row]:
+    tokens, seconds, rates = record.tokens, record.seconds, record.rates
+    yield Row("prefill", _time(seconds.prefill), "all evaluated prompt tokens through the model, in chunks")
+    if rates.prompt_eval_tps is not None:
+        meaning = f"evaluated ÷ prefill = {tokens.evaluated} ÷ {seconds.prefill:.3f} s"
+        yield Row("prompt_eval_tps", rate_text(rates.prompt_eval_tps), meaning)
+    yield Row("first_sample", _time(seconds.first_sample), "last prompt logits → first id known")
+    yield Row("unattributed", _time(seconds.unattributed), "between the parts above; never guessed")
+    yield Row("ttft", _time(seconds.ttft), "submitted → first token: the sum of queue … unattributed")
+    yield Row("first_text", _time(seconds.first_text), "submitted → first character on screen")
+    steps = max(0, tokens.generated - 1)
+    meaning = f"first token → last token: {tokens.generated} tokens = 1 from prefill + {steps} decode steps"
+    yield Row("decode", _time(seconds.decode), meaning)
+    if rates.generation_tps is not None and seconds.decode is not None:
+        meaning = f"(n-1) ÷ decode = {steps} ÷ {seconds.decode:.3f} s"
+        yield Row("generation_tps", rate_text(rates.generation_tps), meaning)
+    if record.itl_ms.p50 is not None:
+        itl = record.itl_ms
+        meaning = f"gaps between tokens: p50; p95 {itl.p95:.1f}, p99 {itl.p99:.1f}, max {itl.max:.1f} ms"
+        yield Row("ITL", f"{itl.p50:.1f} ms", meaning)
+
+
+def _after(record: RequestRecord) -> Iterator[Row]:
+    seconds, shares = record.seconds, record.phases.shares
+    yield Row("tail", _time(seconds.tail), "last token → last text delivered")
+    formula = "ttft + decode + tail" if seconds.ttft is not None else "the parts above + tail"
+    yield Row("total", _time(seconds.total), f"submitted → last text delivered = {formula}")
+    beside = "busy seconds beside decode, part of no sum"
+    yield Row("detokenize", _time(seconds.detokenize), f"ids → text: {beside}")
+    yield Row("render", _time(seconds.render), f"text → screen: {beside}")
+    split = f"prefill {percent_text(shares.prefill)}, decode {percent_text(shares.decode)}"
+    yield Row("verdict", verdict(record), f"of total: {split}, other {percent_text(shares.other)}")
+    if record.memory.kv_bytes is not None:
+        yield Row("KV cache", bytes_text(record.memory.kv_bytes), "keys and values of all tokens held at the end")
+    yield Row("finish_reason", record.finish_reason, "eos, stop, length, context, memory, interrupted or error")

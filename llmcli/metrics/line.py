@@ -1,0 +1,42 @@
+"""The phase line: one request in one line."""
+
+from llmcli.metrics.record import RequestRecord, Tokens
+from llmcli.units import percent_text, rate_text, seconds_text
+
+RATE_FROM = 64
+"""Below so many evaluated tokens a prefill rate says nothing, and only the time is shown."""
+
+
+def phase_line(record: RequestRecord) -> str:
+    """`prompt 812 (790 cached) · prefill 22 tok 50 ms · ttft 0.07 s · decode 164 tok 2.0 s 82 tok/s · decode 97 %`.
+
+    `decode N tok` is n-1, so that N ÷ seconds is the rate. An end other than eos or a stop text is named last.
+    """
+    parts = [_prompt(record.tokens), _prefill(record)]
+    if record.seconds.ttft is not None:
+        parts.append(f"ttft {record.seconds.ttft:.2f} s")
+    if record.rates.generation_tps is not None and record.seconds.decode is not None:
+        steps = record.tokens.generated - 1
+        took = seconds_text(record.seconds.decode)
+        parts.append(f"decode {steps} tok {took} {rate_text(record.rates.generation_tps)}")
+    parts.append(verdict(record))
+    if record.finish_reason not in {"eos", "stop"}:
+        parts.append(record.finish_reason)
+    return " · ".join(parts)
+
+
+def verdict(record: RequestRecord) -> str:
+    """The dominant phase with its share of total: `decode 94 %`, `other (queue) 61 %`."""
+    name = record.phases.dominant
+    share: float = getattr(record.phases.shares, name.split(" ", maxsplit=1)[0])
+    return f"{name} {percent_text(share)}"
+
+
+def _prompt(tokens: Tokens) -> str:
+    return f"prompt {tokens.prompt}" + (f" ({tokens.cached} cached)" if tokens.cached else "")
+
+
+def _prefill(record: RequestRecord) -> str:
+    text = f"prefill {record.tokens.evaluated} tok {seconds_text(record.seconds.prefill)}"
+    rate = record.rates.prompt_eval_tps
+    return f"{text} {rate_text(rate)}" if rate is not None and record.tokens.evaluated >= RATE_FROM else text
