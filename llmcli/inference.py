@@ -97,6 +97,7 @@ class Sampling:
 class ModelInfo:
     """A loaded model, as it runs. Sizes in bytes; `context_limit` in tokens, prompt and answer together.
 
+    streamed_bytes: weights that a decode step reads (not an untied input embedding); None where experts make it vary.
     context_bound_by: `model` or `request`, whichever is smaller. threads: of the CPU kernels.
     """
 
@@ -108,6 +109,7 @@ class ModelInfo:
     quant: str
     dtype: str
     weight_bytes: int
+    streamed_bytes: int | None
     device: str
     attention: str
     decode_path: str

@@ -1,6 +1,5 @@
 """What each sampling value may be: one table for flags, models.toml and tests."""
 
-import math
 from collections.abc import Callable
 
 MAX_NEW_TOKENS = 2048
@@ -21,4 +20,5 @@ RULES: dict[str, tuple[Callable[[float], bool], str]] = {
 def broken_rule(field: str, value: float) -> str | None:
     """What is allowed for `field` when `value` is not; None when it is. NaN and infinity never are."""
     allowed, words = RULES[field]
-    return None if math.isfinite(value) and allowed(value) else words
+    finite = value - value == 0  # also for whole numbers that no float can hold
+    return None if finite and allowed(value) else words

@@ -30,7 +30,8 @@ def _split(text: str) -> tuple[float, str] | None:
     match = _NUMBER.fullmatch(text)
     if not match:
         return None
-    return float(re.sub("[_,]", "", match[1])), match[2].lower()
+    number = float(re.sub("[_,]", "", match[1]))
+    return (number, match[2].lower()) if math.isfinite(number) else None
 
 
 def parse_bytes(text: str, what: str) -> int:

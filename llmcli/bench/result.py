@@ -90,7 +90,7 @@ def test_result(plan: Plan, repetitions: Sequence[Repetition]) -> TestResult:
         decode=DecodeResult(decode, decode_tps, _latency(repetitions)),
         ttft_seconds=spread_of([record.seconds.ttft or 0.0 for record in records]),
         phases=_phases(records),
-        ceiling=Ceiling(),
+        ceiling=records[0].ceiling,
         memory=_memory(records),
         cache_hits=sum(record.tokens.cached > 0 for record in records),
         stable=_stable(prefill_tps, decode_tps),

@@ -16,7 +16,7 @@ from llmcli.engine.cache import new_cache
 from llmcli.engine.checkpoint import load_model, load_tokenizer, read_config, resolve_dtype
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import forward
-from llmcli.engine.loaded import Loaded, eos_ids, weight_bytes
+from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.prompt import has_template
 from llmcli.errors import LlmcliError, OutOfMemory
 from llmcli.inference import Clock, LoadRequest, ModelInfo, SamplingOptions
@@ -69,6 +69,7 @@ def assemble(
         quant=request.quant,
         dtype=str(model.dtype).removeprefix("torch."),
         weight_bytes=weight_bytes(model),
+        streamed_bytes=streamed_bytes(model),
         device=devices.name(device),
         attention=attention,
         decode_path="eager",

@@ -36,10 +36,23 @@ def _as_ids(value: int | Iterable[int] | None) -> Iterable[int]:
 
 def weight_bytes(model: Any) -> int:
     """Bytes of all parameters, tied ones once, with the scales of bitsandbytes' 4-bit weights."""
-    total = 0
-    for tensor in model.parameters():
-        total += tensor.numel() * tensor.element_size()
-        state = getattr(tensor, "quant_state", None)
-        if state is not None:
-            total += state.absmax.numel() * state.absmax.element_size()
-    return total
+    return sum(map(_bytes, model.parameters()))
+
+
+def streamed_bytes(model: Any) -> int | None:
+    """Weight bytes that one decode step reads: all but an input embedding that is not the head as well.
+
+    None for a mixture of experts, where it depends on the experts chosen.
+    """
+    config = model.config.get_text_config(decoder=True)
+    if any(getattr(config, name, None) for name in ("num_local_experts", "num_experts", "n_routed_experts")):
+        return None
+    embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
+    tied = head is not None and head.weight is embedding.weight
+    return weight_bytes(model) - (0 if tied else _bytes(embedding.weight))
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    size = tensor.numel() * tensor.element_size()
+    state = getattr(tensor, "quant_state", None)
+    return size if state is None else size + state.absmax.numel() * state.absmax.element_size()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from llmcli.metrics.line import verdict
 from llmcli.metrics.record import RequestRecord
+from llmcli.metrics.roofline import achieved_bandwidth
 from llmcli.units import bytes_text, percent_text, rate_text, seconds_text
 
 
@@ -55,6 +56,11 @@ def _phases(record: RequestRecord) -> Iterator[Row]:
     if rates.generation_tps is not None and seconds.decode is not None:
         meaning = f"(n-1) ÷ decode = {steps} ÷ {seconds.decode:.3f} s"
         yield Row("generation_tps", rate_text(rates.generation_tps), meaning)
+    read = record.ceiling.bytes_per_step
+    if rates.generation_tps is not None and read is not None:
+        bandwidth = achieved_bandwidth(read, rates.generation_tps) / 1e9
+        meaning = f"weights + KV cache, read for every token: {bandwidth:.1f} GB/s at this speed"
+        yield Row("bytes per step", bytes_text(read), meaning)
     if record.itl_ms.p50 is not None:
         itl = record.itl_ms
         meaning = f"gaps between tokens: p50; p95 {itl.p95:.1f}, p99 {itl.p99:.1f}, max {itl.max:.1f} ms"

@@ -10,6 +10,7 @@ import msgspec
 from llmcli.inference import GenerateRequest, ModelInfo, Trace
 from llmcli.metrics.phases import Delivery, Seconds, Shares, dominant, seconds_of, shares_of
 from llmcli.metrics.rates import Percentiles, Rates, inter_token_latency, rates_of
+from llmcli.metrics.roofline import bytes_per_step
 
 SCHEMA = "llmcli.request/1"
 
@@ -66,7 +67,10 @@ class FlopsPerToken:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What the device could do; None until it is measured."""
+    """What the device could do, None where it was not measured.
+
+    bytes_per_step: weights and KV cache that the last decode step read, at batch 1.
+    """
 
     prefill_tps: float | None = None
     generation_tps: float | None = None
@@ -145,6 +149,13 @@ def model_of(info: ModelInfo) -> Model:
     )
 
 
+def ceiling_of(info: ModelInfo, kv_bytes: int | None) -> Ceiling:
+    """The bytes that a decode step reads at the depth where the cache holds `kv_bytes`."""
+    if info.streamed_bytes is None or not kv_bytes:
+        return Ceiling()
+    return Ceiling(bytes_per_step=bytes_per_step(info.streamed_bytes, kv_bytes))
+
+
 def record_of(
     info: ModelInfo,
     request: GenerateRequest,
@@ -173,7 +184,7 @@ def record_of(
         rates=rates_of(trace, seconds, delivery.chars),
         itl_ms=inter_token_latency(trace.arrivals),
         phases=Phases(shares, dominant(seconds, shares)),
-        ceiling=Ceiling(),
+        ceiling=ceiling_of(info, trace.kv_bytes),
         cache=CacheUse(),
         memory=Memory(trace.peak_bytes, trace.kv_bytes),
         finish_reason=trace.finish_reason,

@@ -1,0 +1,145 @@
+"""The registry as tables and as JSON (`llmcli.models/1`, `llmcli.model/1`)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from llmcli import paths
+from llmcli.errors import ConfigError
+from llmcli.models.registry import Registry
+from llmcli.models.status import Status
+from llmcli.units import bytes_text
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
+
+_NARROW = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """One row per model, the default marked; a narrow terminal gets the first columns only."""
+
+    statuses: Sequence[Status]
+    default: str | None
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        """Choose the columns by the width that there is."""
+        columns = 5 if options.max_width >= _NARROW else 3
+        yield _list_table(self.statuses, self.default, columns)
+
+
+def _list_table(statuses: Sequence[Status], default: str | None, columns: int) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for label in ("model", "on disk", "description", "license", "languages")[:columns]:
+        table.add_column(label, overflow="fold")
+    for status in statuses:
+        name = f"{status.name} (default)" if status.name == default else status.name
+        table.add_row(name, *_cells(status)[: columns - 1])
+    return table
+
+
+def show_table(status: Status, *, default: bool) -> "Table":
+    """One fact per row; facts that nobody knows are left out."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in _facts(status, default=default):
+        if value:
+            table.add_row(label, value)
+    return table
+
+
+def list_json(registry: Registry, statuses: Sequence[Status]) -> str:
+    """Every model of the registry, broken entries included."""
+    return _json(
+        {
+            "schema": "llmcli.models/1",
+            "default": _default(registry),
+            "files": [str(file) for file in registry.files],
+            "user_file": str(registry.user_file),
+            "models": [_record(status) for status in statuses],
+        }
+    )
+
+
+def show_json(registry: Registry, status: Status) -> str:
+    """One model of the registry."""
+    return _json({"schema": "llmcli.model/1", "default": status.name == _default(registry), **_record(status)})
+
+
+def _cells(status: Status) -> tuple[str, str, str, str]:
+    if status.entry is None:
+        return (disk_text(status), "cannot be used, see below", "", "")
+    entry = status.entry
+    return (disk_text(status), entry.description, entry.license or "", ", ".join(entry.languages))
+
+
+def disk_text(status: Status) -> str:
+    """Whether the model loads at once, and the space that it takes: `ready, 0.35 GiB`."""
+    if status.state == "absent":
+        return "no"
+    if status.state == "invalid":
+        return "invalid"
+    return f"{'ready' if status.loaded else 'yes'}, {bytes_text(status.bytes_on_disk)}"
+
+
+def _facts(status: Status, *, default: bool) -> list[tuple[str, str]]:
+    entry, located = status.entry, status.located
+    sampling = asdict(entry.sampling) if entry else {}
+    return [
+        ("model", f"{status.name} (default)" if default else status.name),
+        ("description", entry.description if entry else ""),
+        ("problem", status.problem or ""),
+        ("source", located.source if located else ""),
+        ("size", f"{bytes_text(entry.size)} ({entry.size:,} bytes)" if entry and entry.size else ""),
+        ("sha256", (entry.sha256 or "") if entry else ""),
+        ("license", (entry.license or "") if entry else ""),
+        ("languages", ", ".join(entry.languages) if entry else ""),
+        ("context", f"at most {entry.context} tokens" if entry and entry.context else ""),
+        ("sampling", ", ".join(f"{key} {value:g}" for key, value in sampling.items() if value is not None)),
+        ("on disk", disk_text(status)),
+        ("original", str(located.original) if located and located.original else ""),
+        ("loaded from", str(status.loaded) if status.loaded else ""),
+        ("defined in", paths.display(entry.origin) if entry else ""),
+    ]
+
+
+def _record(status: Status) -> dict[str, Any]:
+    entry, located = status.entry, status.located
+    return {
+        "name": status.name,
+        "description": entry.description if entry else None,
+        "source": entry.source if entry else None,
+        "kind": located.kind if located else None,
+        "size": entry.size if entry else None,
+        "sha256": entry.sha256 if entry else None,
+        "license": entry.license if entry else None,
+        "languages": list(entry.languages) if entry else [],
+        "context": entry.context if entry else None,
+        "sampling": asdict(entry.sampling) if entry else None,
+        "defined_in": str(entry.origin) if entry else None,
+        "state": status.state,
+        "bytes_on_disk": status.bytes_on_disk,
+        "original": str(located.original) if located and located.original else None,
+        "loaded_from": str(status.loaded) if status.loaded else None,
+        "problem": status.problem,
+    }
+
+
+def _default(registry: Registry) -> str | None:
+    try:
+        return registry.default
+    except ConfigError:
+        return None
+
+
+def _json(value: dict[str, Any]) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"

@@ -1,0 +1,189 @@
+"""From a model's facts and a request to the answer: rows, what fits, and the longest context that fits."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from llmcli.errors import ModelError, UsageError
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.dtypes import BYTES, canonical
+from llmcli.estimate.layers import (
+    Layers,
+    asymptotic_token_bytes,
+    first_token_bytes,
+    fixed_bytes,
+    peak_bytes,
+    steady_bytes,
+)
+from llmcli.estimate.report import SCHEMA, Estimate, KvPart, LayerPart, ModelPart, Row
+from llmcli.estimate.weights import weight_bytes
+from llmcli.inference import Quant
+
+ENGINE = "transformers"
+DEFAULT_CONTEXTS = (4096, 8192, 32768)
+_LARGEST = 2**63 - 1
+_UNLIMITED = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model to size. limit: the context limit in tokens, None where nothing sets one; limited_by: what does.
+
+    stored_bytes: tensor bytes of a checkpoint on disk. assumptions, warnings: what finding it brought up.
+    """
+
+    name: str
+    architecture: Architecture
+    limit: int | None
+    limited_by: str = "the model"
+    stored_bytes: int | None = None
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRequest:
+    """What to size. contexts: tokens, None for sensible ones. dtype, kv_dtype: torch's names, None for automatic."""
+
+    contexts: tuple[int, ...] | None = None
+    batches: tuple[int, ...] = (1,)
+    dtype: str | None = None
+    kv_dtype: str | None = None
+    quant: Quant = "none"
+    vram: int | None = None
+
+
+def estimate(subject: Subject, request: SizeRequest, engine_version: str) -> Estimate:
+    """Size `subject`. Raises ModelError for a dtype without a size, UsageError for figures beyond 2**63 bytes."""
+    model = subject.architecture
+    dtype, dtype_notes = _weights_dtype(subject, request)
+    kv_dtype = request.kv_dtype or dtype
+    weights, weight_notes = _weights(subject, request.quant, dtype)
+    contexts = request.contexts or _default_contexts(subject.limit)
+    sizer = Sizer(model.layers, BYTES[kv_dtype], weights, request.vram)
+    rows = tuple(sizer.row(context, batch) for batch in request.batches for context in contexts)
+    if any(row.total_bytes > _LARGEST for row in rows):
+        raise UsageError("the sizes pass 2**63 bytes", "Ask for a shorter --context or a smaller --batch.")
+    longest = None if request.vram is None else sizer.max_context(max(request.batches), subject.limit)
+    return Estimate(
+        SCHEMA,
+        ENGINE,
+        engine_version,
+        ModelPart(subject.name, model.model_type, model.params, model.params, 0),
+        kv_part(model.layers, kv_dtype),
+        rows,
+        longest,
+        (*subject.assumptions, *dtype_notes, *weight_notes, _NOT_COUNTED),
+        (*subject.warnings, *_too_long(subject, contexts), *_nothing_fits(longest, request)),
+    )
+
+
+_NOT_COUNTED = "not counted: activations, and what the runtime itself takes (a CUDA context is roughly 0.5 GiB)"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizer:
+    """Sizes of one model in one setting. element: bytes per KV number; weights, vram: bytes."""
+
+    layers: Layers
+    element: int
+    weights: int
+    vram: int | None
+
+    def row(self, context: int, batch: int) -> Row:
+        """The sizes for `batch` sequences of `context` tokens each; eager decode reserves no more than it holds."""
+        steady = batch * steady_bytes(self.layers, context, self.element)
+        total = self.total(context, batch)
+        return Row(
+            context=context,
+            batch=batch,
+            kv_bytes=steady,
+            kv_peak_bytes=batch * peak_bytes(self.layers, context, self.element),
+            kv_allocated_bytes=steady,
+            weights_bytes=self.weights,
+            activation_bytes=None,
+            overhead_bytes=None,
+            total_bytes=total,
+            vram_bytes=self.vram,
+            fits=None if self.vram is None else total <= self.vram,
+            headroom_bytes=None if self.vram is None else self.vram - total,
+        )
+
+    def total(self, context: int, batch: int) -> int:
+        """Weights and the largest that the KV cache gets, in bytes."""
+        kv = max(steady_bytes(self.layers, context, self.element), peak_bytes(self.layers, context, self.element))
+        return self.weights + batch * kv
+
+    def max_context(self, batch: int, limit: int | None) -> int:
+        """The longest context up to `limit` whose total fits in the VRAM; 0 when not even one token does."""
+        room = self.vram or 0
+        return _largest(lambda context: self.total(context, batch) <= room, limit or _UNLIMITED)
+
+
+def _largest(fits: Callable[[int], bool], limit: int) -> int:
+    """The largest number from 1 to `limit` that fits, where all smaller ones fit as well; 0 when none does."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def kv_part(layers: Layers, dtype: str) -> KvPart:
+    """The cache of one sequence, in groups of layers."""
+    element = BYTES[dtype]
+    groups = tuple(
+        LayerPart(
+            group.spec.kind, group.count, group.spec.token_bytes(element), group.spec.max_tokens, group.spec.state_bytes
+        )
+        for group in layers
+    )
+    return KvPart(
+        dtype=dtype,
+        bytes_per_token_short=first_token_bytes(layers, element),
+        bytes_per_token_asymptotic=asymptotic_token_bytes(layers, element),
+        fixed_bytes=fixed_bytes(layers),
+        exact=True,
+        layers=groups,
+    )
+
+
+def _weights_dtype(subject: Subject, request: SizeRequest) -> tuple[str, tuple[str, ...]]:
+    if request.dtype:
+        return request.dtype, ()
+    named = subject.architecture.dtype
+    if named is None:
+        return "float32", ("the config names no dtype: float32, as transformers takes it; --dtype sets another",)
+    dtype = canonical(named)
+    if dtype is None:
+        raise ModelError(f"{subject.name}: the dtype {named!r} has no known size", "Say what to load it in: --dtype.")
+    return dtype, ()
+
+
+def _weights(subject: Subject, quant: Quant, dtype: str) -> tuple[int, tuple[str, ...]]:
+    model = subject.architecture
+    if quant == "none" and model.quantization and subject.stored_bytes is not None:
+        return subject.stored_bytes, (f"weights as stored, quantized with {model.quantization}",)
+    size = weight_bytes(model, quant, dtype)
+    if quant == "none":
+        return size, (f"weights in {dtype}, {BYTES[dtype]} bytes per parameter",)
+    return size, (f"weights in {quant}: linear layers at 4.5 bits each, embeddings, head and norms in {dtype}",)
+
+
+def _default_contexts(limit: int | None) -> Sequence[int]:
+    fitting = [context for context in DEFAULT_CONTEXTS if limit is None or context <= limit]
+    return fitting or [limit or 1]
+
+
+def _too_long(subject: Subject, contexts: Sequence[int]) -> tuple[str, ...]:
+    longer = [context for context in contexts if subject.limit is not None and context > subject.limit]
+    if not longer:
+        return ()
+    return (
+        f"context {', '.join(map(str, longer))} passes the {subject.limit} tokens that {subject.limited_by} allows",
+    )
+
+
+def _nothing_fits(longest: int | None, request: SizeRequest) -> tuple[str, ...]:
+    if longest != 0:
+        return ()
+    return (f"not even one token of context fits at batch {max(request.batches)}",)
