@@ -5,6 +5,7 @@ import io
 import logging
 import logging.handlers
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -40,6 +41,11 @@ def fit_encoding(text: str, stream: IO[str]) -> str:
     """`text` with our own typographic characters replaced where `stream` cannot show them."""
     encoding = (getattr(stream, "encoding", None) or "ascii").lower()
     return text if encoding.startswith("utf") else text.translate(_ASCII)
+
+
+def columns() -> int:
+    """How many characters a line of data may have: the terminal's width, or that of a pipe, which does not wrap."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
 
 
 def _console(stream: IO[str]) -> "Console":

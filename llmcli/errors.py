@@ -59,12 +59,12 @@ class EngineFault(LlmcliError):
 
 
 class Interrupted(LlmcliError):
-    """The user pressed Ctrl-C."""
+    """The user pressed Ctrl-C, and has been told what became of it."""
 
     exit_code = 130
 
-    def __init__(self, message: str = "interrupted") -> None:
-        super().__init__(message)
+    def __init__(self) -> None:
+        super().__init__("interrupted")
 
 
 class OutputClosed(LlmcliError):

@@ -34,11 +34,17 @@ def _split(text: str) -> tuple[float, str] | None:
     return (number, match[2].lower()) if math.isfinite(number) else None
 
 
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
 def parse_bytes(text: str, what: str) -> int:
     """`24GiB` or `24GB` to bytes. Raises UsageError naming `what` when it is no positive size."""
     parts = _split(text)
     if parts is None or parts[1] not in _BYTE_UNITS or parts[0] * _BYTE_UNITS[parts[1]] < 1:
-        raise UsageError(f"{what} {text!r} is no size", "Write a number and a unit: 24GiB (24·2³⁰) or 24GB (24·10⁹).")
+        raise UsageError(
+            f"{what} {_shown(text)} is no size", "Write a number and a unit: 24GiB (24·2³⁰) or 24GB (24·10⁹)."
+        )
     return int(parts[0] * _BYTE_UNITS[parts[1]])
 
 
@@ -48,7 +54,7 @@ def parse_tokens(text: str, what: str) -> int:
     count = parts[0] * _TOKEN_UNITS[parts[1]] if parts and parts[1] in _TOKEN_UNITS else 0.0
     if count < 1 or count != int(count):
         raise UsageError(
-            f"{what} {text!r} is no number of tokens", "Write a whole number from 1: 4096, or 4k (= 4096)."
+            f"{what} {_shown(text)} is no number of tokens", "Write a whole number from 1: 4096, or 4k (= 4096)."
         )
     return int(count)
 

@@ -123,7 +123,11 @@ def engine_of(model, tokenizer=None, *, clock=None, chunk: int | None = None, **
 @functools.cache
 def saved_model(folder: Path, model_type: str = "llama", *, template: bool = True) -> Path:
     """A directory with config, weights and tokenizer of a tiny model."""
-    model = tiny_model(model_type, vocab_size=258)
+    model = tiny_model(
+        model_type,
+        vocab_size=258,
+        **({} if model_type == "gpt2" else {"hidden_size": 64, "head_dim": 16, "intermediate_size": 64}),
+    )
     model.save_pretrained(folder)
     byte_tokenizer(TEMPLATE if template else None).save_pretrained(folder)
     return folder

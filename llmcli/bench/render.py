@@ -23,21 +23,40 @@ def title(result: BenchResult) -> str:
     )
 
 
+HEADINGS = ("prefill tok/s", "decode tok/s", "ttft", "ITL ms p50/p99", "dominant")
+TABLE_WIDTH = 78
+"""Columns that the table needs."""
+
+
 def table(result: BenchResult) -> "Table":
     """One row per test: median ± standard deviation of both rates, the time to the first token, the verdict."""
     from rich import box
     from rich.table import Table
 
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("test", overflow="fold")
-    for name in ("prefill tok/s", "decode tok/s", "ttft", "ITL p50 / p99", "dominant"):
-        grid.add_column(name, justify="right", overflow="fold")
+    grid.add_column("test", vertical="bottom")
+    for name in HEADINGS:
+        grid.add_column(name.replace(" tok", "\ntok").replace(" p50", "\np50"), justify="right", vertical="bottom")
     for test in result.tests:
-        itl = test.decode.itl_ms
-        gaps = "-" if itl.p50 is None or itl.p99 is None else f"{itl.p50:.1f} / {itl.p99:.1f} ms"
-        ttft = "-" if test.ttft_seconds.median is None else seconds_text(test.ttft_seconds.median)
-        grid.add_row(test.name, _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, _verdict(test))
+        grid.add_row(test.name, *_cells(test))
     return grid
+
+
+def lines(result: BenchResult) -> str:
+    """The same, one figure a line, where there is no room for the table."""
+    width = max(map(len, HEADINGS))
+    blocks = (
+        "\n".join((test.name, *(f"{name:<{width}} {cell}" for name, cell in zip(HEADINGS, _cells(test), strict=True))))
+        for test in result.tests
+    )
+    return "\n\n".join(blocks)
+
+
+def _cells(test: TestResult) -> tuple[str, ...]:
+    itl = test.decode.itl_ms
+    gaps = "-" if itl.p50 is None or itl.p99 is None else f"{itl.p50:.1f}/{itl.p99:.1f}"
+    ttft = "-" if test.ttft_seconds.median is None else seconds_text(test.ttft_seconds.median)
+    return _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, _verdict(test)
 
 
 def _rate(spread: Spread) -> str:

@@ -2,9 +2,10 @@
 
 import re
 import sys
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 from llmcli import console
+from llmcli.errors import OutputClosed
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters other than tab and line feed: a terminal would act on them."""
@@ -49,11 +50,12 @@ class StdoutScreen:
             self._ends_line = text.endswith("\n")
 
     def end(self) -> None:
-        """End the last line, unless the answer did."""
+        """End the last line, unless the answer did; by now a reader may be gone."""
         self.end_progress()
         if not self._ends_line:
             self._ends_line = True
-            console.write("\n")
+            with suppress(OutputClosed):
+                console.write("\n")
 
 
 class HiddenScreen(StdoutScreen):

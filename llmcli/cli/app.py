@@ -81,19 +81,18 @@ def run(arguments: list[str]) -> int:
         result = app(arguments, standalone_mode=False)
     except LlmcliError as error:
         _trace()
-        if not isinstance(error, OutputClosed):
+        if not isinstance(error, (Interrupted, OutputClosed)):
             console.explain_error(error)
         return error.exit_code
     except TyperException as error:
         return _wrong_usage(error)
-    except (KeyboardInterrupt, typer.Abort):
-        console.explain_error(Interrupted())
-        return Interrupted.exit_code
     except Exception as error:  # noqa: BLE001 - the boundary; a fault of ours still ends in words
         _trace()
         hint = "This is a fault of llmcli. `llmcli --debug …` shows the traceback."
         console.explain_error(LlmcliError(f"{type(error).__name__}: {error}", hint))
         return LlmcliError.exit_code
+    if result == Interrupted.exit_code:  # typer has turned a KeyboardInterrupt into this
+        console.say("interrupted")
     return result if isinstance(result, int) else 0
 
 

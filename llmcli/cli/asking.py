@@ -1,4 +1,4 @@
-"""One question from prompt to exit code: read, load, answer, show."""
+"""One question from prompt to figures: read, load, answer, show."""
 
 import time
 
@@ -17,8 +17,8 @@ from llmcli.inference import GenerateRequest, SamplingOptions
 from llmcli.metrics.record import to_json
 
 
-def ask(question: Question) -> int:
-    """Ask, show, and return the exit code; raises what ended the answer after everything has been shown."""
+def ask(question: Question) -> None:
+    """Ask and show; raises what ended the answer, Ctrl-C included, after everything has been shown."""
     if question.sources.empty:
         raise UsageError(
             "the interactive mode is not there yet", 'Ask one question: llmcli chat -p "…", or pipe it in.'
@@ -38,11 +38,11 @@ def ask(question: Question) -> int:
         finally:
             screen.end()
     engine.close()
-    return _finish(question, result)
+    _finish(question, result)
 
 
-def _finish(question: Question, result: Answer) -> int:
-    """Show record and figures; an answer cut short by Ctrl-C or an error ends with that one's exit code."""
+def _finish(question: Question, result: Answer) -> None:
+    """Show record and figures, then raise what cut the answer short."""
     record = result.record
     if question.json:
         console.write(to_json(record, text=result.text))
@@ -54,4 +54,5 @@ def _finish(question: Question, result: Answer) -> int:
         console.say(f"notice: the answer was cut: the context of {record.model.context_limit} tokens is full")
     if result.error is not None:
         raise result.error
-    return Interrupted.exit_code if record.finish_reason == "interrupted" else 0
+    if record.finish_reason == "interrupted":
+        raise Interrupted

@@ -26,7 +26,7 @@ def bench(
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,
-) -> int:
+) -> None:
     """Time the two phases apart: prefill (the prompt, all at once) and decode (one token after the other).
 
     Every repetition takes fresh random ids, so no cache can help.
@@ -35,4 +35,4 @@ def bench(
 
     plan = Plan(prompt_len, out_len, repeats, warmup)
     loading = flags.model_options(quant, dtype, device, weights_only=True)
-    return measure(Measurement(model, registry, loading, plan, output, explain=explain))
+    measure(Measurement(model, registry, loading, plan, output, explain=explain))

@@ -29,7 +29,7 @@ def chat(
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,
-) -> int:
+) -> None:
     """Ask a model: the answer on stdout, and on stderr a line that says where the time went.
 
     The message is what -f names, then what is piped into stdin, then the text of -p.
@@ -49,4 +49,4 @@ def chat(
         stats=stats,
         explain=explain,
     )
-    return ask(question)
+    ask(question)

@@ -1,11 +1,11 @@
-"""One bench from plan to exit code: load, measure, show."""
+"""One bench from plan to table: load, measure, show."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from llmcli import console
 from llmcli.bench.plan import Plan, require_context
-from llmcli.bench.render import table, title, unstable
+from llmcli.bench.render import TABLE_WIDTH, lines, table, title, unstable
 from llmcli.bench.result import BenchResult, Repetition, bench_result, test_result
 from llmcli.bench.run import run_plan
 from llmcli.chat.interrupt import cancel_on_interrupt
@@ -30,8 +30,8 @@ class Measurement:
     explain: bool
 
 
-def measure(measurement: Measurement) -> int:
-    """Measure, show, and return the exit code; an interrupt keeps the repetitions that were complete."""
+def measure(measurement: Measurement) -> None:
+    """Measure and show; an interrupt keeps the repetitions that were complete, and is raised after them."""
     plan = measurement.plan
     located = find(measurement.model, measurement.registry)
     if located.entry and located.entry.context:
@@ -49,7 +49,7 @@ def measure(measurement: Measurement) -> int:
         _show(measurement, bench_result(engine.info, this_host(), [test]), repetitions)
     if interrupted:
         console.say(f"interrupted after {len(repetitions)} of {plan.repeats} repetitions")
-    return Interrupted.exit_code if interrupted else 0
+        raise Interrupted
 
 
 def _show(measurement: Measurement, result: BenchResult, repetitions: list[Repetition]) -> None:
@@ -57,7 +57,10 @@ def _show(measurement: Measurement, result: BenchResult, repetitions: list[Repet
         console.write(to_json(result))
     else:
         console.write_line(title(result))
-        console.show(table(result))
+        if console.columns() < TABLE_WIDTH:
+            console.write_line(lines(result))
+        else:
+            console.show(table(result))
     for notice in filter(None, map(unstable, result.tests)):
         console.say(f"notice: {notice}")
     if measurement.explain:

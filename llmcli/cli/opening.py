@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from llmcli import console
 from llmcli.cli.options import ModelOptions
+from llmcli.engine.conversion import Conversion
+from llmcli.engine.start import start_conversion, start_engine
 from llmcli.errors import ModelError
 from llmcli.inference import LoadRequest
 from llmcli.models.gguf import GgufHeader, read_gguf
@@ -43,9 +45,7 @@ def open_engine(located: Located, options: ModelOptions, *, quiet: bool) -> "Loc
     facts = check_directory(path, tokenizer_needed=not options.weights_only)
     if facts.remote_code:
         console.say("notice: the model ships code of its own, which is never run")
-    from llmcli.engine.local import LocalEngine
-
-    engine = LocalEngine.load(_request(located, path, options))
+    engine = start_engine(_request(located, path, options))
     for notice in engine.info.notices:
         console.say(f"notice: {notice}")
     if not quiet:
@@ -100,14 +100,12 @@ def _convert(original: Path, place: Slot) -> None:
     with staging(place, _waiting) as target:
         if target is None:  # another process has converted it meanwhile
             return
-        from llmcli.engine.convert import Conversion, convert
-
         conversion = Conversion(original, target, header.architecture, header.params)
         require_space(place.directory, conversion.weight_bytes, f"converting {original.name}")
         sizes = f"{bytes_text(conversion.weight_bytes)} on disk, {bytes_text(conversion.memory_bytes)} of memory"
         console.say(f"converting {original.name} to bfloat16 safetensors, once: {sizes}")
         with console.progress(f"convert {original.name}"):
-            convert(conversion)
+            start_conversion(conversion)
     console.say(f"converted into {display(place.converted)}")
 
 

@@ -61,6 +61,7 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
             **placement,
         )
     except (OSError, ValueError, KeyError, ImportError) as error:

@@ -1,41 +1,17 @@
 """A GGUF file to a directory of safetensors weights, tokenizer and chat template, once."""
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
+from llmcli.engine.conversion import Conversion
 from llmcli.engine.failures import translate
 from llmcli.engine.quiet import quiet
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.units import bytes_text
-
-_PEAK = 2.5
-"""transformers' GGUF loader takes up to this many times the size of the converted weights."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """A GGUF file, what its header says, and the empty directory that takes the converted model."""
-
-    source: Path
-    target: Path
-    architecture: str
-    params: int
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of the converted weights: bfloat16."""
-        return 2 * self.params
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory that the conversion takes at its peak."""
-        return int(_PEAK * self.weight_bytes)
 
 
 def convert(conversion: Conversion) -> None:

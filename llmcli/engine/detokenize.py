@@ -1,8 +1,8 @@
 """Ids to text, token by token: what is streamed equals the full decode, byte for byte.
 
-One case has to differ. Tokenizers that fall back to single bytes (as of Llama 2) decode a run of byte tokens as a whole:
-when the last character of a run stays incomplete, their full decode turns the whole run into U+FFFD, characters that
-have long been shown included. Here what was shown stays, and only the incomplete character becomes U+FFFD.
+One case has to differ. Tokenizers that fall back to single bytes (as of Llama 2) decode a run of byte tokens as a
+whole: when the last character of a run stays incomplete, their full decode turns the whole run into U+FFFD, characters
+that have long been shown included. Here what was shown stays, and only the incomplete character becomes U+FFFD.
 """
 
 from typing import Any

@@ -18,7 +18,7 @@ from llmcli.engine.failures import translate
 from llmcli.engine.generate import forward
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.prompt import has_template
-from llmcli.errors import LlmcliError, OutOfMemory
+from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.inference import Clock, LoadRequest, ModelInfo, SamplingOptions
 from llmcli.units import bytes_text
 
@@ -44,7 +44,11 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
     except LlmcliError:
         raise
     except Exception as error:
-        raise translate(error, f"loading {request.name}", _CURE) from error
+        ours = translate(error, f"loading {request.name}", _CURE)
+        if isinstance(ours, OutOfMemory):
+            raise ours from error
+        hint = ours.hint if request.quant == "none" else "Quantization may not support its shapes: --quant none."
+        raise ModelError(ours.message, hint) from error
     return assemble(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
 
 

@@ -51,11 +51,10 @@ class LocalEngine:
         self._thread = thread
 
     @classmethod
-    def load(cls, request: LoadRequest, clock: Clock = time.perf_counter) -> "LocalEngine":
-        """Start the inference thread and load a model on it; raises what `load` raises."""
+    def load(cls, request: LoadRequest, thread: InferenceThread, clock: Clock = time.perf_counter) -> "LocalEngine":
+        """Load a model for `thread`, on which this has to be called; raises what `load` raises."""
         quiet()
-        thread = InferenceThread()
-        return cls(thread.call(lambda: load(request, clock)), thread, clock)
+        return cls(load(request, clock), thread, clock)
 
     @property
     def info(self) -> ModelInfo:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from llmcli import paths
 from llmcli.errors import ModelError
@@ -39,7 +40,7 @@ class Checkpoint:
 
 
 def read_checkpoint(directory: Path) -> Checkpoint:
-    """Read the headers of a directory's weights: model.safetensors, the shards of its index, or its only such file.
+    """Read the headers of a directory's weights: model.safetensors, or the shards of its index.
 
     Raises ModelError when weights are missing, incomplete, damaged or pickled; the files and tensors are named.
     """
@@ -50,7 +51,7 @@ def read_checkpoint(directory: Path) -> Checkpoint:
     elif index:
         files = sorted(set(index.values()))
     else:
-        files = _only_file(directory, names)
+        _refuse_without_index(directory, names)
     if missing := [name for name in files if not (directory / name).is_file()]:
         problem = f"{paths.display(directory)} lacks {some(missing)} of the {len(files)} files that its index lists"
         raise ModelError(problem, "Incomplete download or copy? Fetch the missing files.")
@@ -104,7 +105,7 @@ def _check_index(directory: Path, index: dict[str, str], tensors: tuple[TensorFa
         )
 
 
-def _only_file(directory: Path, names: set[str]) -> list[str]:
+def _refuse_without_index(directory: Path, names: set[str]) -> NoReturn:
     weights = sorted(name for name in names if name.endswith(".safetensors"))
     shown = paths.display(directory)
     if "adapter_config.json" in names and "config.json" not in names:
@@ -114,7 +115,9 @@ def _only_file(directory: Path, names: set[str]) -> list[str]:
     if len(weights) > 1:
         raise ModelError(f"{shown} holds {len(weights)} safetensors files and no index: {some(weights)}")
     if weights:
-        return weights
+        raise ModelError(
+            f"{shown} holds {weights[0]}, a name that is not loaded", f"Is it the model? Rename it to {SINGLE}."
+        )
     raise _no_weights(directory, names)
 
 

@@ -79,11 +79,8 @@ def test_text_cut_inside_a_character_ends_cleanly():
 def test_every_token_is_an_event_as_soon_as_it_is_known():
     model = Scripted(script("abc", 1), len(PROMPT))
     engine = engine_of(model, TOKENIZER)
-    seen = []
-    for event in engine.generate(GenerateRequest(PROMPT, greedy(9)), threading.Event()):
-        if isinstance(event, Piece):
-            seen.append(event.text)
-    assert seen == ["a", "b", "c", ""]
+    events = engine.generate(GenerateRequest(PROMPT, greedy(9)), threading.Event())
+    assert [event.text for event in events if isinstance(event, Piece)] == ["a", "b", "c", ""]
 
 
 def test_phases_are_contiguous_under_an_injected_clock():

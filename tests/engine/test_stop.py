@@ -1,5 +1,7 @@
 """Stop texts over token borders, and which reason ends an answer."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_models import byte_tokenizer
@@ -14,7 +16,7 @@ stops = st.lists(st.text(alphabet="ab\n", min_size=1, max_size=4), max_size=3)
 def test_the_answer_is_what_comes_before_the_first_stop_text_however_it_is_cut(text, stop_texts, cuts):
     borders = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
     watcher = StopStrings(stop_texts)
-    shown = "".join(watcher.add(text[a:b]) for a, b in zip(borders, borders[1:], strict=False)) + watcher.finish()
+    shown = "".join(watcher.add(text[a:b]) for a, b in pairwise(borders)) + watcher.finish()
     # Pieces may end before a longer stop text is complete, so the first to be completed wins.
     ends = [end for end in range(len(text) + 1) if any(text[:end].endswith(stop) for stop in stop_texts)]
     assert watcher.found == bool(ends)

@@ -182,9 +182,11 @@ def test_a_damaged_index_is_refused(tmp_path, index):
     assert INDEX in refusal(read_checkpoint, tmp_path)
 
 
-def test_a_single_file_of_another_name_is_the_model(tmp_path):
+def test_a_single_file_of_another_name_is_refused_with_the_cure(tmp_path):
     (tmp_path / "weights.safetensors").write_bytes(packed())
-    assert read_checkpoint(tmp_path).files == (tmp_path / "weights.safetensors",)
+    with pytest.raises(ModelError, match=r"weights\.safetensors") as caught:
+        read_checkpoint(tmp_path)
+    assert "Rename it to model.safetensors" in caught.value.hint
 
 
 @pytest.mark.parametrize(

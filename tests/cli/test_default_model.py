@@ -1,0 +1,120 @@
+"""The registry's default model, really fetched, converted and asked."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from llmcli.engine.detokenize import Detokenizer
+from llmcli.engine.generate import generate
+from llmcli.engine.start import start_engine
+from llmcli.inference import LoadRequest
+
+pytestmark = pytest.mark.default_model
+QUESTION = "Complete the sentence: The capital of France is"
+
+
+@pytest.fixture(scope="session")
+def default_home(request):
+    """A home that holds the default model, kept between runs in pytest's cache."""
+    home = request.config.cache.mkdir("default-model")
+    pulled = run_llmcli(home, "models", "pull")
+    if pulled.returncode == 3 and "could not" in pulled.stderr.lower():
+        pytest.skip(f"the default model cannot be fetched: {pulled.stderr.strip().splitlines()[-1]}")
+    assert pulled.returncode == 0, pulled.stderr
+    return home
+
+
+def run_llmcli(home, *arguments, stdin=subprocess.DEVNULL):
+    environment = {**os.environ, "LLMCLI_HOME": str(home)}
+    program = [sys.executable, "-m", "llmcli", *map(str, arguments)]
+    return subprocess.run(program, check=False, capture_output=True, text=True, env=environment, stdin=stdin)
+
+
+@pytest.fixture(scope="session")
+def engine(default_home):
+    path = run_llmcli(default_home, "models", "path").stdout.strip()
+    loaded = start_engine(LoadRequest(path=Path(path), name="default", source=path))
+    yield loaded
+    loaded.close()
+
+
+def test_it_knows_the_capital_of_france(default_home):
+    ran = run_llmcli(default_home, "chat", "-p", QUESTION, "--json")
+    record = json.loads(ran.stdout)
+    assert record["text"] == "The capital of France is Paris."
+    assert record["finish_reason"] == "eos"
+    assert record["model"]["params"] == 134_515_008
+    assert record["model"]["weight_bytes"] == 2 * 134_515_008
+    tokens = record["tokens"]
+    assert record["memory"]["kv_bytes"] == 23_040 * (tokens["prompt"] + tokens["generated"] - 1)
+
+
+def test_a_stop_text_ends_the_answer_before_itself(default_home):
+    ran = run_llmcli(default_home, "chat", "-p", QUESTION, "--stop", "ris", "--stop", "zzz")
+    assert ran.stdout == "The capital of France is Pa\n"
+
+
+def test_the_estimate_is_the_size_of_the_real_cache(default_home):
+    ran = run_llmcli(default_home, "chat", "-p", QUESTION, "--max-new-tokens", "8", "--json")
+    record = json.loads(ran.stdout)
+    held = record["tokens"]["prompt"] + record["tokens"]["generated"] - 1
+    sized = run_llmcli(default_home, "estimate-kv", "--context", held, "--format", "json")
+    row = json.loads(sized.stdout)["rows"][0]
+    assert row["kv_bytes"] == record["memory"]["kv_bytes"]
+    assert row["weights_bytes"] == record["model"]["weight_bytes"]
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(default_home):
+    environment = {**os.environ, "LLMCLI_HOME": str(default_home)}
+    program = [sys.executable, "-m", "llmcli", "chat", "-p", "Tell me a very long story."]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment
+    ) as child:
+        child.stdout.read(5)
+        child.stdout.close()
+        err = child.stderr.read().decode()
+    assert child.returncode == 141
+    assert "Traceback" not in err
+    assert "interrupted" in err
+    assert "error" not in err
+
+
+@pytest.mark.parametrize("text", ["안녕하세요 👩‍👩‍👧‍👦!", "é 日本語 𠮷", "a" * 300, "x = [1, 2]\n\n  if x:"])
+def test_its_tokenizer_streams_what_it_decodes_at_every_cut(engine, text):
+    tokenizer = engine._loaded.tokenizer
+    ids = tokenizer(text, add_special_tokens=False).input_ids
+    for cut in range(len(ids) + 1):
+        detokenizer = Detokenizer(tokenizer)
+        shown = "".join(detokenizer.add(token_id) for token_id in ids[:cut]) + detokenizer.finish()
+        assert shown == tokenizer.decode(ids[:cut], skip_special_tokens=True)
+
+
+def test_chunks_of_the_prompt_leave_the_answer_within_16_bit_rounding(engine):
+    """Teacher-forced in bfloat16: where the choice differs, the two best logits are 4 ulp apart at most."""
+    loaded = engine._loaded
+    prompt = torch.tensor([loaded.tokenizer("The history of Rome began " * 20).input_ids])
+    whole, split = (_first_logits(loaded.model, prompt, chunk) for chunk in (prompt.shape[1], 17))
+    if int(whole.argmax()) != int(split.argmax()):
+        best = whole.float().topk(2).values[0]
+        ulp = torch.finfo(torch.bfloat16).eps * 2 ** torch.floor(torch.log2(best[0].abs()))
+        assert best[0] - best[1] <= 4 * ulp
+    assert (whole - split).abs().max() < 1
+
+
+def _first_logits(model, prompt, chunk):
+    from llmcli.engine.cache import new_cache
+
+    seen = []
+
+    def sample(logits):
+        seen.append(logits)
+        return 0
+
+    cache = new_cache(model.config)
+    list(generate(model, cache, prompt, chunk=chunk, sample=sample, check=lambda _: "length", clock=lambda: 0.0))
+    return seen[0]
