@@ -7,7 +7,6 @@ import logging.handlers
 import os
 import shutil
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING
 
@@ -45,7 +44,16 @@ def fit_encoding(text: str, stream: IO[str]) -> str:
 
 def columns() -> int:
     """How many characters a line of data may have: the terminal's width, or that of a pipe, which does not wrap."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    return _width(sys.stdout)
+
+
+def error_columns() -> int:
+    """How many characters a line on stderr may have."""
+    return _width(sys.stderr)
+
+
+def _width(stream: IO[str]) -> int:
+    return shutil.get_terminal_size().columns if stream.isatty() else _PIPE_WIDTH
 
 
 def _console(stream: IO[str]) -> "Console":
@@ -82,8 +90,12 @@ def write(text: str) -> None:
 
 
 def write_line(text: str) -> None:
-    """Write a line of data for people on stdout, in the characters that it can show."""
-    write(fit_encoding(text, sys.stdout) + "\n")
+    """Write a line of data for people on stdout: wrapped at spaces on a terminal, whole into a pipe."""
+    text = fit_encoding(text, sys.stdout)
+    if plain(sys.stdout):
+        write(text + "\n")
+    else:
+        show(text)
 
 
 def say(text: str, *, style: str | None = None) -> None:
@@ -93,7 +105,7 @@ def say(text: str, *, style: str | None = None) -> None:
         if plain(sys.stderr):
             print(text, file=sys.stderr, flush=True)  # noqa: T201 - the one place that prints
         else:
-            _console(sys.stderr).print(text, style=style, soft_wrap=True)
+            _console(sys.stderr).print(text, style=style)
 
 
 def explain_error(error: LlmcliError) -> None:
@@ -153,4 +165,3 @@ def quiet_libraries(*, debug: bool) -> None:
     logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
     logging.raiseExceptions = debug
     logging.captureWarnings(capture=True)
-    warnings.simplefilter("default")

@@ -51,8 +51,6 @@ def root(
 app.command("chat")(chat)
 app.command("bench")(bench)
 app.command("estimate-kv")(estimate_kv)
-
-
 app.add_typer(models_app, name="models")
 
 

@@ -29,11 +29,10 @@ def _time(seconds: float | None) -> str:
 
 def _before(record: RequestRecord) -> Iterator[Row]:
     tokens, seconds = record.tokens, record.seconds
-    yield Row(
-        "prompt",
-        f"{tokens.prompt} tok",
-        f"ids of the whole rendered prompt = {tokens.cached} cached + {tokens.evaluated} evaluated",
-    )
+    whole = tokens.cached + tokens.evaluated == tokens.prompt
+    counts = f"{tokens.cached} cached + {tokens.evaluated} evaluated"
+    meaning = "ids of the whole rendered prompt " + (f"= {counts}" if whole else f"({counts} before the end)")
+    yield Row("prompt", f"{tokens.prompt} tok", meaning)
     yield Row("load_wait", _time(seconds.load_wait), "waited for weights to load; outside total")
     yield Row("queue", _time(seconds.queue), "submitted → the engine takes the request")
     yield Row("template", _time(seconds.template), "chat template rendering")

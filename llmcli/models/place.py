@@ -34,9 +34,10 @@ def model_table(alias: str) -> str:
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """The choice most like `word`, whatever the case, or None when none is much like it."""
+    """The choice most like `word`, whatever the case, or that begins with it; None when none is much like it."""
     folded = {choice.casefold(): choice for choice in choices}
-    found = difflib.get_close_matches(word.casefold(), folded, n=1)
+    begun = [choice for choice in folded if len(word) > 2 and choice.startswith(word.casefold())]
+    found = difflib.get_close_matches(word.casefold(), folded, n=1) or begun
     return folded[found[0]] if found else None
 
 
