@@ -2,16 +2,18 @@
 
 import contextlib
 import io
+import json
 import logging
 import logging.handlers
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from llmcli import paths
-from llmcli.errors import LlmcliError, OutputClosed
+from llmcli.errors import LlmcliError, OutputClosed, OutputFailed
 from llmcli.units import bytes_text
 
 if TYPE_CHECKING:
@@ -20,15 +22,23 @@ if TYPE_CHECKING:
 Report = Callable[[int, int], None]
 """Takes what is done and what there is in all."""
 
-_ASCII = str.maketrans({"·": "|", "…": ".", "—": "-", "–": "-", "→": ">", "×": "x", "≈": "~", "±": "+"})
+_ASCII = str.maketrans({"·": "|", "…": "...", "—": "-", "–": "-", "→": "->", "×": "x", "÷": "/", "≈": "~", "±": "+-"})
 _PIPE_WIDTH = 200
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters other than tab and line feed: a terminal would act on them."""
 
 
 def prepare() -> None:
-    """Make both streams safe for any text: what a narrow locale cannot show is replaced, never an exception."""
+    """Make both streams safe for any text: what a narrow locale cannot show is escaped, never an exception.
+
+    A stream that was closed before the start takes everything and shows nothing.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="backslashreplace")
 
 
 def plain(stream: IO[str]) -> bool:
@@ -38,8 +48,11 @@ def plain(stream: IO[str]) -> bool:
 
 def fit_encoding(text: str, stream: IO[str]) -> str:
     """`text` with our own typographic characters replaced where `stream` cannot show them."""
-    encoding = (getattr(stream, "encoding", None) or "ascii").lower()
-    return text if encoding.startswith("utf") else text.translate(_ASCII)
+    return text if _unicode(stream) else text.translate(_ASCII)
+
+
+def _unicode(stream: IO[str]) -> bool:
+    return (getattr(stream, "encoding", None) or "ascii").lower().startswith("utf")
 
 
 def columns() -> int:
@@ -56,37 +69,65 @@ def _width(stream: IO[str]) -> int:
     return shutil.get_terminal_size().columns if stream.isatty() else _PIPE_WIDTH
 
 
+def without_controls(text: str) -> str:
+    """`text` without characters that a terminal would act on: what a model or a file says is only shown."""
+    return _CONTROL.sub("", text)
+
+
 def _console(stream: IO[str]) -> "Console":
     from rich.console import Console
 
-    width = _PIPE_WIDTH if not stream.isatty() else None
-    return Console(
+    class Quiet(Console):
+        """A console that lets its user decide what a closed pipe means."""
+
+        def on_broken_pipe(self) -> None:
+            raise OutputClosed
+
+    escapes = not plain(stream)
+    return Quiet(
         file=stream,
         markup=False,
         highlight=False,
         emoji=False,
-        width=width,
-        no_color=None if not plain(stream) else True,
-        force_terminal=None if not plain(stream) else False,
+        width=None if stream.isatty() else _PIPE_WIDTH,
+        no_color=None if escapes else True,
+        force_terminal=None if escapes else False,
     )
 
 
-def show(renderable: "RenderableType") -> None:
-    """Print data (a table) on stdout."""
+@contextlib.contextmanager
+def _output() -> Iterator[None]:
+    """Turn what the system says about stdout into our errors."""
     try:
-        _console(sys.stdout).print(renderable)
+        yield
         sys.stdout.flush()
     except BrokenPipeError:
         raise OutputClosed from None
+    except OSError as error:
+        raise OutputFailed(f"stdout cannot be written: {error.strerror or error}") from error
+
+
+def show(renderable: "RenderableType") -> None:
+    """Print data (a table) on stdout. Raises OutputClosed, OutputFailed."""
+    console = _console(sys.stdout)
+    if not _unicode(sys.stdout):
+        with console.capture() as drawn:
+            console.print(renderable)
+        write(fit_encoding(drawn.get(), sys.stdout))
+        return
+    with _output():
+        console.print(renderable)
 
 
 def write(text: str) -> None:
-    """Write data on stdout as it is, and flush. Raises OutputClosed when nobody reads it any more."""
-    try:
+    """Write data on stdout as it is, and flush. Raises OutputClosed when nobody reads it any more, OutputFailed."""
+    with _output():
         sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise OutputClosed from None
+
+
+def write_json(text: str) -> None:
+    """Write a JSON document; where stdout cannot show every character, those are escaped as JSON escapes them."""
+    write(text if _unicode(sys.stdout) else json.dumps(json.loads(text), indent=2) + "\n")
 
 
 def write_line(text: str) -> None:
@@ -100,8 +141,8 @@ def write_line(text: str) -> None:
 
 def say(text: str, *, style: str | None = None) -> None:
     """Print one line of notice or statistics on stderr; a closed stderr is no reason to fail."""
-    with contextlib.suppress(OSError, ValueError):
-        text = fit_encoding(text, sys.stderr)
+    with contextlib.suppress(OSError, ValueError, OutputClosed):
+        text = without_controls(fit_encoding(text, sys.stderr))
         if plain(sys.stderr):
             print(text, file=sys.stderr, flush=True)  # noqa: T201 - the one place that prints
         else:
@@ -116,13 +157,14 @@ def explain_error(error: LlmcliError) -> None:
 
 
 @contextlib.contextmanager
-def progress(label: str, *, unit: str = "") -> Iterator[Report]:
-    """A progress bar with time left on a terminal's stderr; one line of notice where there is no terminal.
+def progress(label: str, *, unit: str = "", announced: bool = False) -> Iterator[Report]:
+    """A progress bar with time left on a terminal's stderr; elsewhere one line, unless a line was `announced` before.
 
     unit: `bytes`, a word such as `tok`, or empty for steps without figures.
     """
     if plain(sys.stderr):
-        say(f"{label} …")
+        if not announced:
+            say(f"{label} …")
         yield lambda _done, _total: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -7,8 +7,10 @@
     │   └── ModelNotFound       3    a model that is not there
     ├── OutOfMemory             4    the model, its cache or a conversion does not fit
     ├── EngineFault             1    an unexpected exception in the inference thread
+    ├── OutputFailed            1    stdout cannot be written
+    │   └── OutputClosed      141    the reader of stdout has gone away
     ├── Interrupted           130    Ctrl-C
-    └── OutputClosed          141    the reader of stdout has gone away
+    └── Terminated            143    SIGTERM
 
 The number is the exit code. Only `cli.app.main` turns these into text.
 """
@@ -67,7 +69,20 @@ class Interrupted(LlmcliError):
         super().__init__("interrupted")
 
 
-class OutputClosed(LlmcliError):
+class Terminated(LlmcliError):
+    """The program was asked to end by SIGTERM."""
+
+    exit_code = 143
+
+    def __init__(self) -> None:
+        super().__init__("terminated")
+
+
+class OutputFailed(LlmcliError):
+    """Stdout cannot be written: its disk is full, or it is not open for writing."""
+
+
+class OutputClosed(OutputFailed):
     """The reader of stdout closed it (`llmcli chat … | head`)."""
 
     exit_code = 141

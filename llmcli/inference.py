@@ -43,7 +43,8 @@ class LoadRequest:
     """A model to load. `path`: a directory of safetensors weights with config and tokenizer.
 
     dtype: `auto` (the checkpoint's) or a torch name. device: auto, cpu, mps, cuda or cuda:N.
-    context: an upper bound on prompt + generated tokens, or None for the model's own.
+    context: upper bounds on prompt + generated tokens, each with who sets it; the model's own limit holds as well.
+    stored_bytes, stored_dtype: the weights as they lie on disk (dtype: torch's name), None where that is not known.
     """
 
     path: Path
@@ -53,7 +54,9 @@ class LoadRequest:
     quant: Quant = "none"
     dtype: str = "auto"
     device: str = "auto"
-    context: int | None = None
+    context: tuple[tuple[int, str], ...] = ()
+    stored_bytes: int | None = None
+    stored_dtype: str | None = None
     weights_only: bool = False
     """Load without a tokenizer: enough for `bench`, which feeds ids."""
 
@@ -98,7 +101,8 @@ class ModelInfo:
     """A loaded model, as it runs. Sizes in bytes; `context_limit` in tokens, prompt and answer together.
 
     streamed_bytes: weights that a decode step reads (not an untied input embedding); None where experts make it vary.
-    context_bound_by: `model` or `request`, whichever is smaller. threads: of the CPU kernels.
+    context_bound_by: who sets the context limit, `model` or a name of the request's `context`.
+    threads: of the CPU kernels.
     """
 
     name: str

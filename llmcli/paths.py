@@ -5,11 +5,15 @@ from pathlib import Path
 
 import platformdirs
 
+from llmcli.errors import ConfigError
+
 APP = "llmcli"
 
 
 def _home() -> Path | None:
     home = os.environ.get("LLMCLI_HOME")
+    if home and os.path.expanduser(home).startswith("~"):  # noqa: PTH111 - Path.expanduser raises instead
+        raise ConfigError(f"LLMCLI_HOME={home}: the home directory is not known", "Give an absolute path.")
     return Path(home).expanduser() if home else None
 
 

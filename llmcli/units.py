@@ -23,7 +23,7 @@ _BYTE_UNITS = {
     "tib": 2**40,
 }
 _TOKEN_UNITS = {"": 1, "k": 2**10, "m": 2**20}
-_NUMBER = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def _split(text: str) -> tuple[float, str] | None:
@@ -41,7 +41,7 @@ def _shown(text: str) -> str:
 def parse_bytes(text: str, what: str) -> int:
     """`24GiB` or `24GB` to bytes. Raises UsageError naming `what` when it is no positive size."""
     parts = _split(text)
-    if parts is None or parts[1] not in _BYTE_UNITS or parts[0] * _BYTE_UNITS[parts[1]] < 1:
+    if parts is None or parts[1] not in _BYTE_UNITS or not 1 <= parts[0] * _BYTE_UNITS[parts[1]] < 2**63:
         raise UsageError(
             f"{what} {_shown(text)} is no size", "Write a number and a unit: 24GiB (24·2³⁰) or 24GB (24·10⁹)."
         )

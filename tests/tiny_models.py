@@ -10,7 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from llmcli.engine.attention import use_grouped_attention
-from llmcli.engine.load import assemble
+from llmcli.engine.describe import describe
 from llmcli.engine.local import LocalEngine
 from llmcli.engine.thread import InferenceThread
 from llmcli.inference import LoadRequest, Sampling
@@ -102,9 +102,10 @@ def wordpiece_tokenizer() -> PreTrainedTokenizerFast:
     return _finish(tokenizer, unk_token="[UNK]")
 
 
-def load_request(**more) -> LoadRequest:
+def load_request(context: int | None = None, **more) -> LoadRequest:
     """A load request for a model that is already in memory."""
-    return LoadRequest(Path(), "tiny", "test", **more)
+    limits = () if context is None else ((context, "--ctx"),)
+    return LoadRequest(Path(), "tiny", "test", context=limits, **more)
 
 
 def engine_of(model, tokenizer=None, *, clock=None, chunk: int | None = None, **more) -> LocalEngine:
@@ -112,7 +113,7 @@ def engine_of(model, tokenizer=None, *, clock=None, chunk: int | None = None, **
     import dataclasses
     import time
 
-    loaded = assemble(
+    loaded = describe(
         load_request(**more), model, tokenizer, attention=use_grouped_attention(model), seconds=lambda: 0.0
     )
     if chunk is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from llmcli.errors import LlmcliError, OutputClosed
+from llmcli.errors import LlmcliError, OutputFailed
 from llmcli.inference import Engine, Finished, GenerateRequest, Piece, PrefillProgress, Trace
 from llmcli.metrics.phases import Delivery
 from llmcli.metrics.record import RequestRecord, record_of
@@ -19,7 +19,7 @@ class Screen(Protocol):
         ...
 
     def write(self, text: str) -> None:
-        """Show `text` at once. Raises OutputClosed when nobody reads any more."""
+        """Show `text` at once. Raises OutputClosed when nobody reads any more, OutputFailed."""
         ...
 
 
@@ -43,7 +43,7 @@ class _Delivering:
         self._busy = 0.0
         self.first: float | None = None
         self.text = ""
-        self.closed = False
+        self.failed: OutputFailed | None = None
 
     def add(self, text: str) -> None:
         self.text += text
@@ -54,16 +54,17 @@ class _Delivering:
         self.add(text)
         if not self._stream:
             self._write(self.text)
-        return Delivery(self.first, self._clock(), self._busy, len(self.text), load_wait)
+        delivered = self.first if self.first is not None and not self._stream else self._clock()
+        return Delivery(self.first, delivered, self._busy, len(self.text), load_wait)
 
     def _write(self, text: str) -> None:
-        if not text or self.closed:
+        if not text or self.failed:
             return
         started = self._clock()
         try:
             self._screen.write(text)
-        except OutputClosed:
-            self.closed = True
+        except OutputFailed as error:
+            self.failed = error
             self._cancel.set()
         now = self._clock()
         self._busy += now - started
@@ -99,4 +100,4 @@ def answer(
     if trace is None or delivery is None:
         raise AssertionError("an engine ends every request with Finished")
     record = record_of(engine.info, request, trace, delivery, command="chat", started_at=started_at)
-    return Answer(delivering.text, record, OutputClosed() if delivering.closed else trace.error)
+    return Answer(delivering.text, record, delivering.failed or trace.error)

@@ -1,30 +1,45 @@
-"""Ctrl-C while an answer runs: the first ends the answer, the second the program."""
+"""Ctrl-C and SIGTERM while an answer runs: the first ends the answer, the second the program."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
+
+from llmcli.errors import Interrupted, Terminated
+
+
+class Cancellation(threading.Event):
+    """Set when the answer should end; `number` is the signal that asked for it."""
+
+    number: int = signal.SIGINT
+
+    def end(self) -> NoReturn:
+        """Raise the error that the program ends with after a cancel."""
+        raise Terminated if self.number == signal.SIGTERM else Interrupted
 
 
 @contextmanager
-def cancel_on_interrupt() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; a second one raises KeyboardInterrupt as usual.
+def cancel_on_interrupt() -> Iterator[Cancellation]:
+    """A cancellation that the first Ctrl-C or SIGTERM sets; a second one raises KeyboardInterrupt.
 
-    Outside the main thread, where no handler can be installed, the event is never set.
+    Outside the main thread, where no handler can be installed, it is never set by a signal.
     """
-    cancel = threading.Event()
+    cancel = Cancellation()
     if threading.current_thread() is not threading.main_thread():
         yield cancel
         return
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
+    def handle(number: int, _frame: FrameType | None) -> None:
         if cancel.is_set():
             raise KeyboardInterrupt
+        cancel.number = number
         cancel.set()
 
-    before = signal.signal(signal.SIGINT, handle)
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield cancel
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

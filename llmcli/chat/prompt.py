@@ -5,16 +5,22 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from llmcli.errors import UsageError
 from llmcli.inference import Message
 from llmcli.paths import display
+from llmcli.units import MIB, bytes_text
 
 WAIT_SECONDS = 2.0
-"""After so long without a byte on stdin, a notice says what is being waited for."""
+"""When a pipe has not ended after so long, a notice says what is being waited for."""
+
+MAX_BYTES = 64 * MIB
+"""Longest text that is read: several times what the largest context of today's models holds."""
 
 Notice = Callable[[str], None]
 
@@ -49,7 +55,7 @@ def read_messages(sources: PromptSources, notice: Notice) -> tuple[Message, ...]
     The next question about the same file then shares its prefix. Raises UsageError when a file cannot be read or
     nothing but white space is left.
     """
-    parts = [clean(_read_file(file), display(file), notice) for file in sources.files]
+    parts = [clean(_read_file(file, notice), display(file), notice) for file in sources.files]
     if sources.stdin:
         parts.append(clean(_read_stdin(notice), "stdin", notice))
     if sources.text is not None:
@@ -74,27 +80,53 @@ def clean(raw: bytes, where: str, notice: Notice) -> str:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
         notice(f"{where}: not valid UTF-8 at byte {error.start}; what could not be read is replaced by U+FFFD")
+    if "\0" in text:
+        notice(f"{where}: holds NUL bytes, which are passed on as they are; is it a text?")
     return text.replace("\r\n", "\n")
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path, notice: Notice) -> bytes:
+    shown = f"--file {display(path)}"
     try:
-        return path.expanduser().read_bytes()
+        path = path.expanduser()
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise UsageError(f"{shown} is no file", "Give a text file.")
+        with (
+            _waiting(f"the end of {shown}, which is a pipe", notice) if stat.S_ISFIFO(mode) else nullcontext(),
+            path.open("rb") as file,
+        ):
+            return _limited(file, shown)
     except (OSError, RuntimeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(f"--file {display(path)}: {reason}", "Give a text file that you may read.") from error
+        raise UsageError(f"{shown}: {reason}", "Give a text file that you may read.") from error
 
 
 def _read_stdin(notice: Notice) -> bytes:
-    message = "waiting for stdin, which is a pipe; end it with Ctrl-D, or redirect it: < /dev/null"
-    timer = threading.Timer(WAIT_SECONDS, notice, (message,))
+    try:
+        with _waiting("the end of stdin, which is a pipe; without one: < /dev/null", notice):
+            return _limited(sys.stdin.buffer, "stdin")
+    except OSError as error:
+        raise UsageError(f"stdin cannot be read: {error.strerror}", "Redirect it: < /dev/null") from error
+
+
+def _limited(file: IO[bytes], where: str) -> bytes:
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise UsageError(
+            f"{where} holds more than {bytes_text(MAX_BYTES)}, which no model's context can take",
+            "Give the part of it that matters.",
+        )
+    return data
+
+
+@contextmanager
+def _waiting(what: str, notice: Notice) -> Iterator[None]:
+    """Say what is waited for when the block takes long."""
+    timer = threading.Timer(WAIT_SECONDS, notice, (f"waiting for {what}",))
     timer.daemon = True
     timer.start()
     try:
-        first = sys.stdin.buffer.read(1)
-        timer.cancel()
-        return first + sys.stdin.buffer.read()
-    except OSError as error:
-        raise UsageError(f"stdin cannot be read: {error.strerror}", "Redirect it: < /dev/null") from error
+        yield
     finally:
         timer.cancel()

@@ -10,6 +10,15 @@ _DEFAULTS = SamplingOptions(
 )
 
 
+_FILTERS = ("top_p", "top_k", "min_p", "seed")
+
+
+def without_effect(flags: SamplingOptions, sampling: Sampling) -> str:
+    """The flags that were given although greedy decoding ignores them, in words for a notice; else nothing."""
+    given = [f"--{name.replace('_', '-')}" for name in _FILTERS if getattr(flags, name) is not None]
+    return ", ".join(given) + (" is" if len(given) == 1 else " are") if given and sampling.greedy else ""
+
+
 def resolve_sampling(flags: SamplingOptions, entry: SamplingOptions, model: SamplingOptions) -> Sampling:
     """Flag > models.toml entry > generation_config.json > default, value by value.
 

@@ -1,14 +1,10 @@
 """Screens for a one-shot answer: the terminal or pipe behind stdout, or nothing."""
 
-import re
 import sys
 from contextlib import AbstractContextManager, suppress
 
 from llmcli import console
-from llmcli.errors import OutputClosed
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters other than tab and line feed: a terminal would act on them."""
+from llmcli.errors import OutputFailed
 
 SHOW_FROM_TOKENS = 512
 """Shorter prompts are evaluated before a progress bar could be read."""
@@ -42,9 +38,9 @@ class StdoutScreen:
             self._progress = self._report = None
 
     def write(self, text: str) -> None:
-        """Write and flush; raises OutputClosed when the reader is gone."""
+        """Write and flush; raises OutputFailed when the reader is gone."""
         if self._terminal:
-            text = _CONTROL.sub("", text)
+            text = console.without_controls(text)
         if text:
             console.write(text)
             self._ends_line = text.endswith("\n")
@@ -54,7 +50,7 @@ class StdoutScreen:
         self.end_progress()
         if not self._ends_line:
             self._ends_line = True
-            with suppress(OutputClosed):
+            with suppress(OutputFailed):
                 console.write("\n")
 
 

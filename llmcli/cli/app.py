@@ -1,9 +1,12 @@
 """The program: its commands, and the one place where a failure becomes text and an exit code."""
 
+import contextlib
 import logging
 import os
+import signal
 import sys
 import traceback
+from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
@@ -14,7 +17,7 @@ from llmcli.cli.bench import bench
 from llmcli.cli.chat import chat
 from llmcli.cli.estimate import estimate_kv
 from llmcli.cli.models import models_app
-from llmcli.errors import Interrupted, LlmcliError, OutputClosed
+from llmcli.errors import Interrupted, LlmcliError, OutputClosed, Terminated
 
 app = typer.Typer(
     name="llmcli",
@@ -57,20 +60,26 @@ app.add_typer(models_app, name="models")
 def main() -> NoReturn:
     """Run the program and exit with one of the codes of `llmcli.errors`."""
     console.prepare()
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _terminate)
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        code = OutputClosed.exit_code
-    if code == OutputClosed.exit_code:
+    except OSError:
+        code = code or OutputClosed.exit_code
         # The interpreter would flush the closed stdout once more and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if "torch" in sys.modules:
         # Unloading torch takes a second, and the inference thread may be inside a kernel that nothing can interrupt.
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
         logging.shutdown()
         os._exit(code)
     sys.exit(code)
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated
 
 
 def run(arguments: list[str]) -> int:
@@ -79,11 +88,13 @@ def run(arguments: list[str]) -> int:
         result = app(arguments, standalone_mode=False)
     except LlmcliError as error:
         _trace()
-        if not isinstance(error, (Interrupted, OutputClosed)):
+        if not isinstance(error, (Interrupted, Terminated, OutputClosed)):
             console.explain_error(error)
         return error.exit_code
     except TyperException as error:
         return _wrong_usage(error)
+    except SystemExit:  # rich's answer to a closed pipe while typer shows --help
+        return OutputClosed.exit_code
     except Exception as error:  # noqa: BLE001 - the boundary; a fault of ours still ends in words
         _trace()
         hint = "This is a fault of llmcli. `llmcli --debug …` shows the traceback."

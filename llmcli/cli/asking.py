@@ -6,13 +6,13 @@ from llmcli import console
 from llmcli.chat.answer import Answer, answer
 from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.chat.prompt import read_messages
-from llmcli.chat.sampling import resolve_sampling
+from llmcli.chat.sampling import resolve_sampling, without_effect
 from llmcli.chat.screen import HiddenScreen, StdoutScreen
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import find, open_engine
 from llmcli.cli.options import Stats
 from llmcli.cli.question import Question
-from llmcli.errors import Interrupted, UsageError
+from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
 from llmcli.metrics.record import to_json
 
@@ -23,12 +23,14 @@ def ask(question: Question) -> None:
         raise UsageError(
             "the interactive mode is not there yet", 'Ask one question: llmcli chat -p "…", or pipe it in.'
         )
-    messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     located = find(question.model, question.registry)
+    messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     asked = time.perf_counter()
     engine = open_engine(located, question.loading, quiet=question.stats is Stats.off)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
+    if unused := without_effect(question.sampling, sampling):
+        console.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
     request = GenerateRequest(messages, sampling, question.stop)
     screen = HiddenScreen() if question.json else StdoutScreen()
     with cancel_on_interrupt() as cancel:
@@ -39,13 +41,15 @@ def ask(question: Question) -> None:
             screen.end()
     engine.close()
     _finish(question, result)
+    if result.record.finish_reason == "interrupted":
+        cancel.end()
 
 
 def _finish(question: Question, result: Answer) -> None:
-    """Show record and figures, then raise what cut the answer short."""
+    """Show record and figures, then raise the error that ended the answer, if one did."""
     record = result.record
     if question.json:
-        console.write(to_json(record, text=result.text))
+        console.write_json(to_json(record, text=result.text))
     show_figures(record, question.stats, explain=question.explain)
     if record.finish_reason == "length":
         limit = record.sampling["max_new_tokens"]
@@ -54,5 +58,3 @@ def _finish(question: Question, result: Answer) -> None:
         console.say(f"notice: the answer was cut: the context of {record.model.context_limit} tokens is full")
     if result.error is not None:
         raise result.error
-    if record.finish_reason == "interrupted":
-        raise Interrupted

@@ -12,7 +12,7 @@ from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.cli.figures import table as figures
 from llmcli.cli.opening import find, open_engine
 from llmcli.cli.options import ModelOptions, TableFormat
-from llmcli.errors import Interrupted
+from llmcli.errors import LlmcliError
 from llmcli.metrics.explain import rows
 from llmcli.metrics.host import this_host
 from llmcli.metrics.record import to_json
@@ -31,7 +31,7 @@ class Measurement:
 
 
 def measure(measurement: Measurement) -> None:
-    """Measure and show; an interrupt keeps the repetitions that were complete, and is raised after them."""
+    """Measure and show; what interrupts or fails is raised after the complete repetitions have been shown."""
     plan = measurement.plan
     located = find(measurement.model, measurement.registry)
     if located.entry and located.entry.context:
@@ -39,22 +39,28 @@ def measure(measurement: Measurement) -> None:
     engine = open_engine(located, measurement.loading, quiet=True)
     require_context(plan, engine.info.context_limit, engine.info.name)
     repetitions: list[Repetition] = []
-    with cancel_on_interrupt() as cancel:
-        with console.progress(f"bench {plan.name}", unit="tok") as report:
-            repetitions.extend(run_plan(engine, plan, engine.special_ids, cancel, report))
-        interrupted = cancel.is_set()
+    failed: LlmcliError | None = None
+    with cancel_on_interrupt() as cancel, console.progress(f"bench {plan.name}", unit="tok") as report:
+        try:
+            for repetition in run_plan(engine, plan, engine.special_ids, cancel, report):
+                repetitions.append(repetition)  # noqa: PERF402 - what is complete is kept when the next one fails
+        except LlmcliError as error:
+            failed = error
     engine.close()
-    if repetitions:
-        test = test_result(plan, repetitions)
-        _show(measurement, bench_result(engine.info, this_host(), [test]), repetitions)
-    if interrupted:
-        console.say(f"interrupted after {len(repetitions)} of {plan.repeats} repetitions")
-        raise Interrupted
+    if repetitions or measurement.output is TableFormat.json:
+        tests = [test_result(plan, repetitions)] if repetitions else []
+        _show(measurement, bench_result(engine.info, this_host(), tests), repetitions)
+    if len(repetitions) < plan.repeats:
+        console.say(f"ended after {len(repetitions)} of {plan.repeats} repetitions")
+    if failed is not None:
+        raise failed
+    if cancel.is_set():
+        cancel.end()
 
 
 def _show(measurement: Measurement, result: BenchResult, repetitions: list[Repetition]) -> None:
     if measurement.output is TableFormat.json:
-        console.write(to_json(result))
+        console.write_json(to_json(result))
     else:
         console.write_line(title(result))
         if console.columns() < TABLE_WIDTH:
@@ -63,6 +69,6 @@ def _show(measurement: Measurement, result: BenchResult, repetitions: list[Repet
             console.show(table(result))
     for notice in filter(None, map(unstable, result.tests)):
         console.say(f"notice: {notice}")
-    if measurement.explain:
+    if measurement.explain and repetitions:
         middle = sorted(repetitions, key=lambda repetition: repetition.record.seconds.total)[len(repetitions) // 2]
         console.say("The figures of the median repetition:\n" + figures(rows(middle.record), meanings=True))

@@ -18,7 +18,7 @@ def list_models(registry: Path | None, output: TableFormat) -> None:
     known = load_registry(registry)
     statuses = [registry_status(known, alias) for alias in known.names()]
     if output is TableFormat.json:
-        console.write(models_view.list_json(known, statuses))
+        console.write_json(models_view.list_json(known, statuses))
     else:
         console.show(models_view.ModelList(statuses, _default(known)))
     for status in statuses:
@@ -32,7 +32,7 @@ def show_model(alias: str | None, registry: Path | None, output: TableFormat) ->
     known = load_registry(registry)
     status = _status(alias, known)
     if output is TableFormat.json:
-        console.write(models_view.show_json(known, status))
+        console.write_json(models_view.show_json(known, status))
     else:
         console.show(models_view.show_table(status, default=status.name == _default(known)))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from llmcli import paths
+from llmcli.console import without_controls
 from llmcli.errors import ConfigError
 from llmcli.models.registry import Registry
 from llmcli.models.status import Status
@@ -39,7 +40,8 @@ def _list_table(statuses: Sequence[Status], default: str | None, columns: int) -
     for label in ("model", "on disk", "description", "license", "languages")[:columns]:
         table.add_column(label, overflow="fold")
     for status in statuses:
-        name = f"{status.name} (default)" if status.name == default else status.name
+        shown = without_controls(status.name)
+        name = f"{shown} (default)" if status.name == default else shown
         table.add_row(name, *_cells(status)[: columns - 1])
     return table
 

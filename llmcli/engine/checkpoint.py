@@ -1,6 +1,7 @@
 """A directory of weights to a transformers model."""
 
 import importlib.metadata
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,30 +10,32 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+from llmcli.engine.failures import reason_of
 from llmcli.errors import ModelError, UsageError
 from llmcli.inference import DTYPES, Quant
 
 
-def resolve_dtype(text: str, config: Any) -> torch.dtype:
-    """`auto` to the checkpoint's dtype (float32 when it names none), a name to its dtype."""
+def resolve_dtype(text: str, config: Any, stored: str | None) -> torch.dtype:
+    """A name to its dtype; `auto` to the config's, else to what most of the weights are `stored` in, else float32."""
     if text not in DTYPES:
         raise UsageError(f"--dtype {text!r} is not known", f"Allowed: {', '.join(DTYPES)}.")
     if text != "auto":
         chosen: torch.dtype = getattr(torch, DTYPES[text])
         return chosen
     declared = getattr(config, "dtype", None) or getattr(config.get_text_config(decoder=True), "dtype", None)
-    return declared if isinstance(declared, torch.dtype) else torch.float32
+    if isinstance(declared, torch.dtype):
+        return declared
+    return getattr(torch, stored) if stored else torch.float32
 
 
 def read_config(path: Path) -> Any:
     """The model's config. Raises ModelError for a type that transformers does not run as a decoder-only model."""
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except Exception as error:
         version = importlib.metadata.version("transformers")
-        reason = str(error).strip().splitlines()[0]
         raise ModelError(
-            f"{path}: transformers {version} cannot read this model's config: {reason}",
+            f"{path}: transformers {version} cannot read this model's config: {reason_of(error)}",
             "A newer architecture needs a newer release; code shipped with a model is never run.",
         ) from error
     if getattr(config, "is_encoder_decoder", False) or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
@@ -65,8 +68,9 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device
             **placement,
         )
     except (OSError, ValueError, KeyError, ImportError) as error:
-        raise ModelError(f"{path}: cannot be loaded: {str(error).strip().splitlines()[0]}") from error
+        raise ModelError(f"{path}: cannot be loaded: {reason_of(error)}") from error
     _refuse_incomplete(path, info)
+    _refuse_more_layers(path, config, info)
     if quant != "none" and not _is_quantized(model):
         raise ModelError(
             f"{path}: --quant {quant} would change nothing: {config.model_type!r} has no layers that it quantizes",
@@ -86,7 +90,20 @@ def _refuse_incomplete(path: Path, info: dict[str, Any]) -> None:
                 "The checkpoint is incomplete or belongs to another config: fetch it again.",
             )
     if info.get("error_msgs"):
-        raise ModelError(f"{path}: {info['error_msgs'][0].strip().splitlines()[0]}")
+        raise ModelError(f"{path}: {info['error_msgs'][0]}")
+
+
+def _refuse_more_layers(path: Path, config: Any, info: dict[str, Any]) -> None:
+    """Refuse a checkpoint with more layers than the config says: the rest of the model would be left out."""
+    text = config.get_text_config(decoder=True)
+    layers = (getattr(text, "num_hidden_layers", None) or 0) + (getattr(text, "num_nextn_predict_layers", None) or 0)
+    numbered = ((key, re.search(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.", key)) for key in info["unexpected_keys"])
+    beyond = sorted(key for key, match in numbered if match and int(match[1]) >= layers)
+    if beyond:
+        raise ModelError(
+            f"{path}: config.json says {layers} layers, the checkpoint holds more: {_some(beyond)}",
+            "Config and weights do not belong together: fetch the model again.",
+        )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -103,5 +120,4 @@ def load_tokenizer(path: Path) -> Any:
     try:
         return AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ModelError(f"{path}: the tokenizer cannot be loaded: {reason}") from error
+        raise ModelError(f"{path}: the tokenizer cannot be loaded: {reason_of(error)}") from error

@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from llmcli.engine.conversion import Conversion
-from llmcli.engine.failures import translate
+from llmcli.engine.failures import reason_of, translate
 from llmcli.engine.quiet import quiet
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.units import bytes_text
@@ -34,7 +34,7 @@ def convert(conversion: Conversion) -> None:
     except LlmcliError:
         raise
     except (ValueError, KeyError, NotImplementedError, OSError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = reason_of(error)
         raise ModelError(
             f"{conversion.source}: a GGUF of architecture {conversion.architecture!r} cannot be converted: {reason}",
             "Give a directory of safetensors weights of the same model instead.",

@@ -1,5 +1,7 @@
 """Foreign exceptions to our own, where they cross into the product."""
 
+import traceback
+
 import torch
 
 from llmcli.errors import EngineFault, LlmcliError, OutOfMemory
@@ -13,9 +15,10 @@ def translate(error: BaseException, doing: str, cure: str) -> LlmcliError:
         return error
     ours: LlmcliError
     if _is_oom(error):
-        ours = OutOfMemory(f"out of memory while {doing}: {_first_line(error)}", cure)
+        traceback.clear_frames(error.__traceback__)  # they hold the tensors that filled the memory
+        ours = OutOfMemory(f"out of memory while {doing}: {reason_of(error)}", cure)
     else:
-        what = f"{doing} failed: {type(error).__name__}: {_first_line(error)}"
+        what = f"{doing} failed: {type(error).__name__}: {reason_of(error)}"
         ours = EngineFault(what, "`llmcli --debug …` shows the traceback.")
     ours.__cause__ = error
     return ours
@@ -27,5 +30,7 @@ def _is_oom(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _OUT_OF_MEMORY)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def reason_of(error: BaseException) -> str:
+    """The words of a library's exception in one line of readable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:299]}…"

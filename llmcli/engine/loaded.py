@@ -1,6 +1,6 @@
 """A model in memory, with what is known of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +28,9 @@ def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(i for source in sources for i in _as_ids(getattr(source, "eos_token_id", None)))
 
 
-def _as_ids(value: int | Iterable[int] | None) -> Iterable[int]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, int) else value
+def _as_ids(value: int | Iterable[int] | None) -> Iterator[int]:
+    values = value if isinstance(value, Iterable) else (value,)
+    return (int(i) for i in values if isinstance(i, (int, float)) and i == int(i))
 
 
 def weight_bytes(model: Any) -> int:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, TemplateSyntaxError
 
+from llmcli.engine.failures import reason_of
 from llmcli.errors import ModelError, UsageError
 from llmcli.inference import Message
 
@@ -34,10 +35,20 @@ def render(tokenizer: Any, messages: Sequence[Message]) -> Rendered:
     turns = [{"role": m.role, "content": m.content} for m in messages]
     try:
         text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    except TemplateSyntaxError as error:
+        raise ModelError(f"the model's chat template is no valid template: {error}", _TEMPLATE_HINT) from error
     except TemplateError as error:
-        hint = "Some templates know no system role: leave out --system."
+        system = any(m.role == "system" for m in messages)
+        hint = "Some templates know no system role: leave out --system." if system else _TEMPLATE_HINT
         raise UsageError(f"the model's chat template refuses the conversation: {error}", hint) from error
+    except Exception as error:
+        raise ModelError(f"the model's chat template fails: {reason_of(error)}", _TEMPLATE_HINT) from error
+    if not text:
+        raise ModelError("the model's chat template makes an empty prompt", _TEMPLATE_HINT)
     return Rendered(text, special=False)
+
+
+_TEMPLATE_HINT = "The template lies beside the weights: chat_template.jinja, or chat_template in tokenizer_config.json."
 
 
 def encode(tokenizer: Any, rendered: Rendered, vocab_size: int) -> tuple[int, ...]:

@@ -52,16 +52,16 @@ class Sampler:
         best, index = logits.max(-1)
         if not self._greedy or self._processors:
             index = self._choose(scores, finite=bool(torch.isfinite(best)))
-        # One transfer brings the id and the check to the host.
-        token, top = torch.stack((index.double(), best.double())).flatten().tolist()
-        if not -float("inf") < top < float("inf"):
+        # One transfer brings both the id and the check to the host.
+        token = int(torch.where(torch.isfinite(best), index, -1))
+        if token < 0:
             raise LlmcliError(
-                f"the model's logits are not finite numbers (the largest is {top})",
+                f"the model's logits are not finite numbers (the largest is {float(best)})",
                 "Weights may be damaged, or the dtype too narrow: try --dtype float32 or bfloat16.",
             )
         if self._seen is not None:
             self._seen = torch.cat((self._seen, index.view(1, 1)), dim=-1)
-        return int(token)
+        return token
 
     def _choose(self, scores: torch.Tensor, *, finite: bool) -> torch.Tensor:
         if self._greedy or not finite:

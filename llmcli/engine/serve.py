@@ -76,10 +76,10 @@ class Serving:
         info = self._loaded.info
         if prompt < info.context_limit:
             return
-        cure = "Shorten the prompt, or raise --ctx." if info.context_bound_by == "request" else "Shorten the prompt."
+        other = "" if info.context_bound_by == "model" else f", or raise the limit that {info.context_bound_by} sets"
         raise UsageError(
             f"the prompt has {prompt} tokens, but prompt and answer must fit {info.context_limit} tokens of context",
-            cure,
+            f"Shorten the prompt{other}.",
         )
 
     def _answer(self, ids: tuple[int, ...], cache: Any, marks: Marks) -> FinishReason:

@@ -49,3 +49,4 @@ class InferenceThread:
                 future.set_result(job())
             except BaseException as error:  # noqa: BLE001 - it is raised again where the result is asked for
                 future.set_exception(error)
+            del item, job, future  # a result lives as long as its owner wants, not until the next job

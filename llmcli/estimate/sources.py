@@ -1,26 +1,20 @@
 """Find a model argument and read what is needed to size it: the one part of the estimate that touches files."""
 
-import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from llmcli.errors import ModelError, ModelNotFound
 from llmcli.estimate.config import Config, shown
-from llmcli.estimate.dtypes import canonical
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import DTYPE, from_gguf
 from llmcli.estimate.plan import Subject
 from llmcli.models.gguf import read_gguf
+from llmcli.models.json_file import read_json_object
 from llmcli.models.locate import Located, locate
 from llmcli.models.registry import load_registry
 
-if TYPE_CHECKING:
-    from llmcli.models.safetensors import Checkpoint
-
 CONFIG = "config.json"
-_MAX_CONFIG = 2**26
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
 _FROM_GGUF = f"llmcli loads a GGUF file dequantized to {DTYPE}"
 
@@ -83,19 +77,11 @@ def _directory_subject(directory: Path, name: str) -> Subject:
     if model.quantization:
         return replace(subject, stored_bytes=checkpoint.bytes, warnings=model.warnings)
     if model.dtype is None:
-        model = replace(model, dtype=_main_dtype(checkpoint))
+        model = replace(model, dtype=checkpoint.main_dtype)
     warnings = subject.warnings
     if checkpoint.params < model.params:
         warnings += (f"tensors are missing: the files hold {checkpoint.params} of {model.params} parameters",)
     return replace(subject, architecture=model, warnings=warnings)
-
-
-def _main_dtype(checkpoint: "Checkpoint") -> str | None:
-    """The number format that most of the stored bytes are in, None when it is none that a model runs in."""
-    sizes: dict[str, int] = {}
-    for tensor in checkpoint.tensors:
-        sizes[tensor.dtype] = sizes.get(tensor.dtype, 0) + tensor.size
-    return canonical(max(sizes, key=lambda dtype: sizes[dtype]))
 
 
 def _catalogued(located: Located) -> Subject:
@@ -111,19 +97,4 @@ def _catalogued(located: Located) -> Subject:
 
 def read_config(path: Path) -> Config:
     """Read a config.json. Raises ModelError when it cannot be read or is no JSON object."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_CONFIG + 1)
-        if len(data) > _MAX_CONFIG:
-            raise ModelError(f"{path} is too large for a config: more than {_MAX_CONFIG} bytes")
-        values: Any = json.loads(data.decode())
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ModelError(f"{path} is not UTF-8 text", "Name the config.json of a transformers model.") from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ModelError(f"{path} is not valid JSON: {reason}", "Get the model's config again.") from None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} holds no JSON object", "Name the config.json of a transformers model.")
-    return Config(str(path), values)
+    return Config(str(path), read_json_object(path))

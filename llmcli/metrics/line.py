@@ -14,7 +14,8 @@ def phase_line(record: RequestRecord) -> str:
     """
     parts = [_prompt(record.tokens), _prefill(record)]
     if record.seconds.ttft is not None:
-        parts.append(f"ttft {record.seconds.ttft:.2f} s")
+        ttft = record.seconds.ttft
+        parts.append(f"ttft {ttft:.2f} s" if ttft >= 0.01 else f"ttft {seconds_text(ttft)}")
     if record.rates.generation_tps is not None and record.seconds.decode is not None:
         steps = record.tokens.generated - 1
         took = seconds_text(record.seconds.decode)

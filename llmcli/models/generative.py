@@ -33,8 +33,8 @@ _ENCODER_DECODERS = {
 }
 _ENCODERS = {
     "albert", "bert", "camembert", "clip", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie",
-    "esm", "longformer", "modernbert", "mpnet", "nomic_bert", "roberta", "roformer", "siglip", "vit", "wav2vec2",
-    "xlm-roberta", "xlm-roberta-xl",
+    "esm", "flaubert", "longformer", "modernbert", "mpnet", "nomic_bert", "roberta", "roformer", "siglip", "vit",
+    "wav2vec2", "xlm", "xlm-roberta", "xlm-roberta-xl", "xlnet",
 }
 # fmt: on
 
@@ -51,7 +51,7 @@ def refuse_unless_decoder(config: dict[str, Any], where: str) -> None:
         reason = "it reads its input with a separate encoder"
     elif names and all(reasons):
         reason = f"it {reasons[0]} and does not generate text left to right"
-    elif not names and config["model_type"] in _ENCODERS:
+    elif config["model_type"] in _ENCODERS and config.get("is_decoder") is not True:
         reason = "it is an encoder and does not generate text left to right"
     else:
         _refuse_stored_quantized(config, where)

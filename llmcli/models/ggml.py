@@ -37,3 +37,12 @@ TYPES: dict[int, tuple[str, int, int]] = {
     41: ("Q1_0", 128, 18),
 }
 """Type number: its name, elements per block, bytes per block."""
+
+# fmt: off
+CONVERTIBLE = frozenset({
+    "bloom", "deci", "falcon", "gemma2", "gemma3", "gemma4", "gpt-oss", "gpt2", "lfm2", "llama", "mamba", "minimax-m2",
+    "mistral", "nemotron", "phi3", "qwen2", "qwen2moe", "qwen3", "qwen35", "qwen35moe", "qwen3moe", "stablelm",
+    "starcoder2",
+})
+# fmt: on
+"""Decoder-only architectures, in GGUF's names, that transformers' loader converts."""

@@ -1,6 +1,5 @@
 """Whether a directory holds a whole decoder-only language model, told from its files without loading it."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,8 @@ from llmcli import paths
 from llmcli.errors import ModelError, ModelNotFound
 from llmcli.models import magic
 from llmcli.models.generative import refuse_unless_decoder
-from llmcli.models.safetensors import Checkpoint, read_checkpoint
+from llmcli.models.json_file import read_json_object
+from llmcli.models.safetensors import RUNNABLE, Checkpoint, read_checkpoint, some
 
 _TOKENIZERS = (
     {"tokenizer.json"},
@@ -44,13 +44,47 @@ def check_directory(path: Path, *, tokenizer_needed: bool = True) -> Facts:
     refuse_unless_decoder(config, paths.display(path))
     if tokenizer_needed:
         _check_tokenizer(path)
+    if (path / "generation_config.json").exists():
+        read_json_object(path / "generation_config.json")
+    checkpoint = read_checkpoint(path)
+    _check_numbers(path, checkpoint)
+    _check_layers(path, config, checkpoint)
     return Facts(
         model_type=config["model_type"],
         architectures=tuple(config.get("architectures") or ()),
         config=config,
-        checkpoint=read_checkpoint(path),
+        checkpoint=checkpoint,
         remote_code="auto_map" in config,
     )
+
+
+def _check_numbers(path: Path, checkpoint: Checkpoint) -> None:
+    """Refuse weights that are packed integers: run as if they were numbers, they would make nonsense."""
+    packed = [tensor for tensor in checkpoint.tensors if tensor.name.endswith(".weight") and not _plain(tensor.dtype)]
+    if packed:
+        raise ModelError(
+            f"{paths.display(path)} holds weights in {packed[0].dtype} ({some(tensor.name for tensor in packed)}), "
+            "but config.json does not say how they are quantized",
+            "Take the model's 16-bit weights; --quant nf4 quantizes them while loading.",
+        )
+
+
+def _plain(dtype: str) -> bool:
+    return dtype in RUNNABLE or dtype == "F64"
+
+
+def _check_layers(path: Path, config: dict[str, Any], checkpoint: Checkpoint) -> None:
+    """Refuse a number of layers that the weights cannot fill, before anything is built from it."""
+    for key in ("num_hidden_layers", "n_layer", "n_layers", "num_layers"):
+        layers = config.get(key)
+        if layers is None:
+            continue
+        if isinstance(layers, bool) or not isinstance(layers, int) or not 1 <= layers <= len(checkpoint.tensors):
+            raise ModelError(
+                f"{paths.display(path / 'config.json')}: {key} = {layers!r} does not fit weights of "
+                f"{len(checkpoint.tensors)} tensors",
+                "Config and weights do not belong together: fetch the model again.",
+            )
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -62,17 +96,7 @@ def read_config(path: Path) -> dict[str, Any]:
             f"{paths.display(path)} has no config.json" + (": it holds an adapter, not a model" if adapter else ""),
             "Merge the adapter into its base model first." if adapter else "Is it the directory of a model?",
         )
-    magic.file_size(file)
-    try:
-        config = json.loads(file.read_bytes())
-    except OSError as error:
-        raise magic.unreadable(file, error) from None
-    except (ValueError, RecursionError):
-        raise ModelError(
-            f"{paths.display(file)} is no valid JSON: it is {magic.file_kind(file)}", "Fetch it again."
-        ) from None
-    if not isinstance(config, dict):
-        raise ModelError(f"{paths.display(file)} is no JSON object", "Fetch it again.")
+    config = read_json_object(file)
     if not (isinstance(config.get("model_type"), str) and config["model_type"]):
         code = "the model relies on code of its repository, which is never run" if "auto_map" in config else None
         raise ModelError(f"{paths.display(file)} names no model_type" + (f": {code}" if code else ""))

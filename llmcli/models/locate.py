@@ -123,7 +123,7 @@ def _no_model(path: Path, kind: str) -> ModelError:
 
 def _not_found(argument: str, registry: Registry) -> ModelNotFound:
     shown = argument if len(argument) <= 100 else f"{argument[:97]}…"
-    shown = shown if shown.isprintable() else ascii(shown)
+    shown = shown if shown.isprintable() else ascii(shown)[1:-1]
     if _HUB_ID.fullmatch(argument):
         return ModelNotFound(
             f"{shown} is no alias and no path; ids of the model hub are not supported in this version",

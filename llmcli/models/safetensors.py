@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 
 _SHARD = re.compile(r".*-\d{5}-of-(\d{5})\.safetensors")
+RUNNABLE = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""Number formats that models run in: safetensors' names -> torch's."""
+
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
 
@@ -32,6 +36,14 @@ class Checkpoint:
     def bytes(self) -> int:
         """Bytes of all tensors."""
         return sum(tensor.size for tensor in self.tensors)
+
+    @property
+    def main_dtype(self) -> str | None:
+        """The number format, in torch's words, that most of the bytes are in; None when models do not run in it."""
+        sizes: Counter[str] = Counter()
+        for tensor in self.tensors:
+            sizes[tensor.dtype] += tensor.size
+        return RUNNABLE.get(sizes.most_common(1)[0][0]) if sizes else None
 
     @property
     def params(self) -> int:

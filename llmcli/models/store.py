@@ -52,8 +52,8 @@ class Slot:
 
     @property
     def ready(self) -> bool:
-        """Whether the converted directory is complete and of the format that this version reads."""
-        return manifest.read_format(self.converted) == CONVERTED_FORMAT
+        """Whether the converted directory is complete, undamaged in its sizes, and of this version's format."""
+        return manifest.read_format(self.converted) == CONVERTED_FORMAT and not manifest.damage(self.converted)
 
 
 def slot(located: "Located") -> Slot:

@@ -48,8 +48,9 @@ def test_what_is_not_utf8_is_replaced_and_said(monkeypatch):
 
 
 def test_nul_bytes_stay_in_one_message(monkeypatch):
-    messages, _ = read(monkeypatch, b"a\0b")
+    messages, notices = read(monkeypatch, b"a\0b")
     assert messages == (Message("user", "a\0b"),)
+    assert "NUL bytes" in notices[0]
 
 
 def test_a_lone_surrogate_from_the_command_line_becomes_valid_text(monkeypatch):
@@ -65,7 +66,7 @@ def test_an_empty_prompt_is_refused(monkeypatch, text):
 
 
 def test_an_unreadable_file_is_named(monkeypatch, tmp_path):
-    for path in (tmp_path / "nope.txt", tmp_path):
+    for path in (tmp_path / "nope.txt", tmp_path, Path("/dev/zero")):
         with pytest.raises(UsageError, match=path.name):
             read(monkeypatch, text="x", files=(path,))
 
@@ -92,7 +93,16 @@ def test_a_silent_stdin_is_said_to_be_waited_for(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Slow())))
     messages = read_messages(PromptSources(text="x", stdin=True), notice)
     assert messages[0].content == "x"
-    assert "waiting for stdin" in notices[0]
+    assert "waiting for the end of stdin" in notices[0]
+
+
+def test_more_than_any_context_holds_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(prompt, "MAX_BYTES", 10)
+    (tmp_path / "long.txt").write_text("x" * 11)
+    with pytest.raises(UsageError, match=r"long\.txt holds more than"):
+        read(monkeypatch, files=(tmp_path / "long.txt",))
+    with pytest.raises(UsageError, match="stdin holds more than"):
+        read(monkeypatch, b"x" * 11)
 
 
 @given(st.lists(st.text(alphabet="ab\n ", max_size=8), max_size=4))
@@ -107,7 +117,7 @@ def test_clean_keeps_every_character_of_valid_text(text):
     assert clean(text.encode("utf-8", "ignore"), "x", notices.append) == text.encode(
         "utf-8", "ignore"
     ).decode().replace("\r\n", "\n").removeprefix("\ufeff")
-    assert notices == []
+    assert bool(notices) == ("\0" in text)
 
 
 def test_devices_are_not_read(monkeypatch):

@@ -4,7 +4,9 @@ import json
 import shutil
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, OpenAIGPTConfig
 
 RECORD = {
     "schema": None, "id": None, "started_at": None, "command": None, "engine": None,
@@ -158,6 +160,25 @@ def unknown_type(path):
     (path / "config.json").write_text(json.dumps(config | {"model_type": "brand_new_arch", "architectures": None}))
 
 
+def edit(file, **values):
+    def damage(path):
+        content = json.loads((path / file).read_text()) if (path / file).exists() else {}
+        (path / file).write_text(json.dumps(content | values))
+
+    return damage
+
+
+def pack_integers(path):
+    tensors = load_file(path / "model.safetensors")
+    name = "model.layers.0.mlp.up_proj.weight"
+    tensors[name] = tensors[name].to(torch.uint8)
+    save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+
+
+def template(text):
+    return lambda path: (path / "chat_template.jinja").write_text(text)
+
+
 def cut(path):
     data = (path / "model.safetensors").read_bytes()
     (path / "model.safetensors").write_bytes(data[:-100])
@@ -175,13 +196,97 @@ def cut(path):
         (drop_tensor, "model.layers.1.mlp.up_proj.weight"),
         (widen_config, "another shape"),
         (unknown_type, "brand_new_arch"),
+        (pack_integers, "U8 (model.layers.0.mlp.up_proj.weight)"),
+        (edit("config.json", num_hidden_layers=2), "config.json says 2 layers, the checkpoint holds more"),
+        (edit("config.json", num_hidden_layers=0), "num_hidden_layers = 0"),
+        (edit("config.json", num_hidden_layers="2"), "num_hidden_layers = '2'"),
+        (edit("config.json", num_hidden_layers=10**9), "num_hidden_layers = 1000000000"),
+        (edit("config.json", vocab_size=None), "vocab_size"),
+        (edit("config.json", max_position_embeddings=-4), "-4"),
+        (edit("config.json", rms_norm_eps="x"), "rms_norm_eps"),
+        (edit("config.json", num_attention_heads=0), "config"),
+        (edit("config.json", dtype="foo"), "foo"),
+        (lambda p: (p / "generation_config.json").write_text("{"), "generation_config.json is no valid JSON"),
+        (template("{{ messages[0]['content'] + 1 }}"), "chat template fails"),
+        (template("{{ 1/0 }}"), "chat template fails"),
+        (template("{% if %}"), "no valid template"),
+        (template(""), "no chat template"),
+        (template("{# nothing #}"), "empty prompt"),
     ],
 )
 def test_a_damaged_model_is_refused_with_the_damage_named(llmcli, tiny, tmp_path, damage, words):
-    ran = llmcli("chat", damaged(tiny, tmp_path, damage), "-p", "x")
-    assert ran.code == 3
+    ran = llmcli("chat", damaged(tiny, tmp_path, damage), "-p", "x", "--max-new-tokens", 2)
+    assert ran.code == (0 if words == "no chat template" else 3)
     assert words in ran.err
     assert "Traceback" not in ran.err
+    assert "fault of llmcli" not in ran.err
+
+
+def test_a_template_that_refuses_says_why_without_escapes(llmcli, tiny, tmp_path):
+    copy = damaged(tiny, tmp_path, template("{{ raise_exception('no \\x1b[2Jsystem role') }}"))
+    ran = llmcli("chat", copy, "-p", "x", "-s", "be kind")
+    assert ran.code == 2
+    assert "no [2Jsystem role" in ran.err
+    assert "leave out --system" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"top_k": 50.5}, "top_k = 50.5 is ignored"),
+        ({"do_sample": True, "temperature": -1.0}, "temperature = -1.0 is ignored"),
+        ({"repetition_penalty": 0.0}, "repetition_penalty = 0.0 is ignored"),
+        ({"min_p": 2.0}, "min_p = 2.0 is ignored"),
+    ],
+)
+def test_values_of_generation_config_that_are_none_are_ignored_and_said(llmcli, tiny, tmp_path, values, words):
+    copy = damaged(tiny, tmp_path, edit("generation_config.json", **values))
+    ran = llmcli("chat", copy, "-p", "x", "--max-new-tokens", 2)
+    assert ran.code == 0
+    assert words in ran.err
+
+
+def test_a_list_of_end_ids_ends_the_answer_at_any_of_them(llmcli, tiny, tmp_path):
+    full = llmcli("chat", tiny, "-p", "hi", "--max-new-tokens", 6, "--json").json()
+    copy = damaged(tiny, tmp_path, edit("generation_config.json", eos_token_id=list(range(258))))
+    record = llmcli("chat", copy, "-p", "hi", "--max-new-tokens", 6, "--json").json()
+    assert full["tokens"]["generated"] == 6
+    assert (record["tokens"]["generated"], record["finish_reason"], record["text"]) == (1, "eos", "")
+
+
+def test_the_dtype_is_that_of_the_weights_when_the_config_names_none(llmcli, tiny, tmp_path):
+    def store_bfloat16(path):
+        tensors = {name: tensor.bfloat16() for name, tensor in load_file(path / "model.safetensors").items()}
+        save_file(tensors, path / "model.safetensors", metadata={"format": "pt"})
+        config = json.loads((path / "config.json").read_text())
+        del config["dtype"]
+        (path / "config.json").write_text(json.dumps(config))
+
+    copy = damaged(tiny, tmp_path, store_bfloat16)
+    record = llmcli("chat", copy, "-p", "hi", "--max-new-tokens", 2, "--json").json()
+    assert record["model"]["dtype"] == "bfloat16"
+
+
+def test_a_model_without_state_in_the_cache_is_refused(llmcli, tiny, tmp_path):
+    model = AutoModelForCausalLM.from_config(OpenAIGPTConfig(n_layer=2, n_embd=32, n_head=2, vocab_size=258))
+    copy = damaged(tiny, tmp_path, lambda p: [(p / n).unlink() for n in ("config.json", "model.safetensors")])
+    model.save_pretrained(copy)
+    ran = llmcli("chat", copy, "-p", "x")
+    assert ran.code == 3
+    assert "keep no state" in ran.err
+
+
+def test_flags_without_effect_are_said(llmcli, tiny):
+    ran = llmcli("chat", tiny, "-p", "x", "--max-new-tokens", 2, "--top-p", "0.5", "--seed", 3)
+    assert "--top-p, --seed are without effect" in ran.err
+
+
+def test_the_limit_that_binds_is_named(llmcli, tiny, tmp_path):
+    (tmp_path / "models.toml").write_text(f'[models.short]\nsource = "{tiny}"\ncontext = 20\n')
+    ran = llmcli("chat", "short", "-p", "x", "--ctx", 200, "--registry", tmp_path / "models.toml")
+    assert ran.code == 2
+    assert "context 20 (models.toml)" in ran.err
+    assert "raise the limit that models.toml sets" in ran.err
 
 
 def test_bench_needs_no_tokenizer(llmcli, tiny, tmp_path):

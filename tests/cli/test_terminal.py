@@ -124,7 +124,7 @@ def test_ctrl_c_in_a_bench_keeps_what_was_measured(tiny, home, slow_sitecustomiz
     child.sendintr()
     output = finish(child)
     assert child.exitstatus == 130
-    assert re.search(r"interrupted after \d+ of 50 repetitions", output)
+    assert re.search(r"ended after \d+ of 50 repetitions", output)
     assert "pp4+tg8 @ d0 b1 " in output
     assert "Traceback" not in output
 

@@ -185,3 +185,15 @@ def test_a_header_without_architecture_says_so(tmp_path):
     header = read_gguf(Gguf([("a", text("x").decode())]).write(tmp_path / "m.gguf"))
     with pytest.raises(ModelError, match=r"general\.architecture"):
         _ = header.architecture
+
+
+def test_architectures_that_are_called_convertible_are_those_of_transformers():
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
+
+    from llmcli.models.ggml import CONVERTIBLE
+
+    spelled = {"gpt-oss": "gpt_oss", "minimax-m2": "minimax_m2", "qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe"}
+    theirs = set(GGUF_SUPPORTED_ARCHITECTURES) | set(GGUF_ARCHS)
+    assert {spelled.get(name, name) for name in CONVERTIBLE} <= theirs
+    assert theirs - {spelled.get(name, name) for name in CONVERTIBLE} == {"general", "t5", "tokenizer", "umt5"}

@@ -47,11 +47,11 @@ def test_a_path_that_is_no_directory_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "is no valid JSON: it is"),
+        ("{", "is no valid JSON: "),
         ("", "an empty file"),
         ("version https://git-lfs.github.com/spec/v1", "a Git LFS pointer"),
         ("[" * 100_000, "is no valid JSON"),
-        ("[]", "is no JSON object"),
+        ("[]", "holds no JSON object"),
         ("{}", "names no model_type"),
         ('{"model_type": 3}', "names no model_type"),
         ('{"auto_map": {"AutoModel": "x.Y"}}', "code of its repository, which is never run"),

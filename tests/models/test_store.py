@@ -132,6 +132,18 @@ def test_a_converted_file_that_shrank_or_went_is_named(place):
     assert manifest.damage(place.converted) == ("model.safetensors is missing",)
 
 
+def test_a_damaged_conversion_is_not_ready_and_is_made_again(place):
+    with staging(place) as fresh:
+        (fresh / "model.safetensors").write_bytes(b"whole")
+    (place.converted / "model.safetensors").write_bytes(b"who")
+    assert not place.ready
+    with staging(place) as fresh:
+        assert fresh is not None
+        (fresh / "model.safetensors").write_bytes(b"whole")
+    assert place.ready
+    assert (place.converted / "model.safetensors").read_bytes() == b"whole"
+
+
 def test_a_local_file_that_changed_gets_another_slot(tmp_path, place):
     file = tmp_path / "tiny model.gguf"
     located = Located("tiny", "gguf", str(file), file, None)

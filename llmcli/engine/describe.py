@@ -1,0 +1,102 @@
+"""What is known of a model in memory."""
+
+import importlib.metadata
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from llmcli import __version__
+from llmcli.engine import device as devices
+from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
+from llmcli.engine.prompt import has_template
+from llmcli.errors import ModelError
+from llmcli.inference import LoadRequest, ModelInfo, SamplingOptions
+from llmcli.sampling_rules import broken_rule
+
+_NO_LIMIT = 131_072
+"""Context of a model that names no limit of its own (recurrent models), in tokens."""
+
+
+def describe(
+    request: LoadRequest, model: Any, tokenizer: Any, *, attention: str, seconds: Callable[[], float]
+) -> Loaded:
+    """The model with its facts. Raises ModelError for a config whose limits make no sense."""
+    config = model.config.get_text_config(decoder=True)
+    limit, bound_by = _context(request, config)
+    device = model.device
+    params = model.num_parameters()
+    defaults, refused = _generation_defaults(model)
+    info = ModelInfo(
+        name=request.name,
+        source=request.source,
+        revision=request.revision,
+        architecture=type(model).__name__,
+        params=params,
+        quant=request.quant,
+        dtype=str(model.dtype).removeprefix("torch."),
+        weight_bytes=weight_bytes(model),
+        streamed_bytes=streamed_bytes(model),
+        device=devices.name(device),
+        attention=attention,
+        decode_path="eager",
+        context_limit=limit,
+        context_bound_by=bound_by,
+        vocab_size=config.vocab_size,
+        threads=torch.get_num_threads(),
+        load_seconds=seconds(),
+        generation_defaults=defaults,
+        versions=_versions(request),
+        notices=(*_notices(device, tokenizer, weights_only=request.weights_only), *refused),
+    )
+    chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk)
+
+
+def _context(request: LoadRequest, config: Any) -> tuple[int, str]:
+    own = getattr(config, "max_position_embeddings", None)
+    if own is not None and (not isinstance(own, int) or own < 1):
+        raise ModelError(f"{request.path}: config.json gives {own!r} as the model's context length", "Fetch it again.")
+    return min(((own or _NO_LIMIT, "model"), *request.context))
+
+
+def _generation_defaults(model: Any) -> tuple[SamplingOptions, tuple[str, ...]]:
+    """Sampling values of generation_config.json, and a notice for each that is none; no sampling there is greedy."""
+    config = getattr(model, "generation_config", None)
+    if config is None:
+        return SamplingOptions(), ()
+    names = ("top_p", "top_k", "min_p", "repetition_penalty", "max_new_tokens")
+    given = {name: value for name in names if (value := getattr(config, name, None)) is not None}
+    if getattr(config, "do_sample", None):
+        temperature = getattr(config, "temperature", None)
+        given["temperature"] = 1.0 if temperature is None else temperature
+    if given.get("top_k") == -1:  # what other engines call off
+        given["top_k"] = 0
+    wrong = {name: allowed for name, value in given.items() if (allowed := _wrong(name, value))}
+    notices = tuple(
+        f"generation_config.json: {name} = {given[name]!r} is ignored; allowed: {allowed}"
+        for name, allowed in wrong.items()
+    )
+    return SamplingOptions(**{name: value for name, value in given.items() if name not in wrong}), notices
+
+
+def _wrong(name: str, value: Any) -> str | None:
+    whole = name in {"top_k", "max_new_tokens"}
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        return "a whole number" if whole else "a number"
+    return broken_rule(name, value)
+
+
+def _versions(request: LoadRequest) -> dict[str, str]:
+    names = ["torch", "transformers", *(["bitsandbytes"] if request.quant != "none" else [])]
+    found = {name: importlib.metadata.version(name) for name in names}
+    return {"llmcli": __version__, "python": platform.python_version(), **found}
+
+
+def _notices(device: torch.device, tokenizer: Any, *, weights_only: bool) -> tuple[str, ...]:
+    plain = None
+    if not weights_only and not has_template(tokenizer):
+        plain = "the model has no chat template: the prompt is completed as plain text"
+    return tuple(notice for notice in (devices.idle_gpu_notice(device), plain) if notice)
