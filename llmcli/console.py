@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from llmcli import paths
 from llmcli.errors import LlmcliError, OutputClosed, OutputFailed
-from llmcli.units import bytes_text
+from llmcli.units import file_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -188,7 +188,7 @@ def _figures(done: int, total: int, unit: str) -> str:
     if not unit or not total:
         return ""
     if unit == "bytes":
-        return f"{bytes_text(done)} of {bytes_text(total)}"
+        return f"{file_text(done)} of {file_text(total)}"
     return f"{done} of {total} {unit}"
 
 

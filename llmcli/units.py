@@ -60,8 +60,15 @@ def parse_tokens(text: str, what: str) -> int:
 
 
 def bytes_text(size: int) -> str:
-    """A size in GiB, or in MiB below 0.1 GiB."""
-    return f"{size / GIB:.2f} GiB" if abs(size) >= 0.1 * GIB else f"{size / MIB:.1f} MiB"
+    """A size of memory: `14.96 GiB`, `0.088 GiB`, and `1.0 MiB` below a hundredth of a GiB."""
+    if abs(size) < 0.01 * GIB:
+        return f"{size / MIB:.1f} MiB"
+    return f"{size / GIB:.2f} GiB" if abs(size) >= GIB else f"{size / GIB:.3f} GiB"
+
+
+def file_text(size: int) -> str:
+    """A size of a download, in decimal units as package indexes show it: `98 MB`, `4.9 GB`."""
+    return f"{size / 10**9:.1f} GB" if size >= 10**9 else f"{size / 10**6:.0f} MB"
 
 
 def seconds_text(seconds: float) -> str:

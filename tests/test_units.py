@@ -9,6 +9,7 @@ from llmcli.units import (
     GIB,
     bytes_text,
     count_text,
+    file_text,
     parse_bytes,
     parse_tokens,
     percent_text,
@@ -63,5 +64,7 @@ def test_durations(seconds, text):
 def test_rates_shares_sizes_and_counts():
     assert [rate_text(x) for x in (1624.4, 82.0, 9.96, 8.2)] == ["1624 tok/s", "82 tok/s", "10 tok/s", "8.2 tok/s"]
     assert [percent_text(x) for x in (0.935, 0.0, 1.0)] == ["94 %", "0 %", "100 %"]
-    assert [bytes_text(x) for x in (23040 * 8192, 50 * 2**20, 24 * GIB)] == ["0.18 GiB", "50.0 MiB", "24.00 GiB"]
+    assert [bytes_text(x) for x in (23040 * 8192, 50 * 2**20, 24 * GIB)] == ["0.176 GiB", "0.049 GiB", "24.00 GiB"]
+    assert [bytes_text(x) for x in (2**20, 10**7)] == ["1.0 MiB", "9.5 MiB"]
+    assert [file_text(x) for x in (98_362_432, 4_920_000_000)] == ["98 MB", "4.9 GB"]
     assert [count_text(x) for x in (134_515_008, 8_030_261_248, 999)] == ["134.5 M", "8.03 B", "999"]

