@@ -11,7 +11,7 @@ from llmcli.chat.screen import HiddenScreen, StdoutScreen
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import find, open_engine
 from llmcli.cli.options import Stats
-from llmcli.cli.question import Question
+from llmcli.cli.question import Display, Question
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
 from llmcli.metrics.record import to_json
@@ -26,31 +26,33 @@ def ask(question: Question) -> None:
     located = find(question.model, question.registry)
     messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     asked = time.perf_counter()
-    engine = open_engine(located, question.loading, quiet=question.stats is Stats.off)
+    engine = open_engine(located, question.loading, quiet=question.display.stats is Stats.off)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
     if unused := without_effect(question.sampling, sampling):
         console.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
     request = GenerateRequest(messages, sampling, question.stop)
-    screen = HiddenScreen() if question.json else StdoutScreen()
+    screen = HiddenScreen() if question.display.json else StdoutScreen()
     with cancel_on_interrupt() as cancel:
         waited = time.perf_counter() - asked
         try:
-            result = answer(engine, request, screen, cancel, stream=question.stream, load_wait=waited)
+            result = answer(engine, request, screen, cancel, stream=question.display.stream, load_wait=waited)
         finally:
             screen.end()
     engine.close()
-    _finish(question, result)
+    _finish(question.display, result)
     if result.record.finish_reason == "interrupted":
         cancel.end()
 
 
-def _finish(question: Question, result: Answer) -> None:
+def _finish(display: Display, result: Answer) -> None:
     """Show record and figures, then raise the error that ended the answer, if one did."""
     record = result.record
-    if question.json:
-        console.write_json(to_json(record, text=result.text))
-    show_figures(record, question.stats, explain=question.explain)
+    try:
+        if display.json:
+            console.write_json(to_json(record, text=result.text))
+    finally:
+        show_figures(record, display.stats, explain=display.explain)
     if record.finish_reason == "length":
         limit = record.sampling["max_new_tokens"]
         console.say(f"notice: the answer was cut at {limit} tokens; --max-new-tokens N allows more")

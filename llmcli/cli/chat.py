@@ -2,7 +2,7 @@
 
 from llmcli.chat.prompt import PromptSources, stdin_is_piped
 from llmcli.cli import options as flags
-from llmcli.cli.question import Question
+from llmcli.cli.question import Display, Question
 from llmcli.inference import SamplingOptions
 
 
@@ -37,16 +37,7 @@ def chat(
     from llmcli.cli.asking import ask  # its imports take longer than showing --help may
 
     sampling = SamplingOptions(temperature, top_p, top_k, min_p, repetition_penalty, seed, max_new_tokens)
-    question = Question(
-        model=model,
-        registry=registry,
-        loading=flags.model_options(quant, dtype, device, ctx),
-        sources=PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system),
-        sampling=flags.check_sampling(sampling),
-        stop=flags.check_stops(stop),
-        stream=not (no_stream or json),
-        json=json,
-        stats=stats,
-        explain=explain,
-    )
-    ask(question)
+    loading = flags.model_options(quant, dtype, device, ctx)
+    sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
+    display = Display(not (no_stream or json), json, stats, explain)
+    ask(Question(model, registry, loading, sources, flags.check_sampling(sampling), flags.check_stops(stop), display))

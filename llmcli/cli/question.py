@@ -9,6 +9,16 @@ from llmcli.inference import SamplingOptions
 
 
 @dataclass(frozen=True, slots=True)
+class Display:
+    """How the answer is shown: streamed or at once, as text or as JSON, and which figures after it."""
+
+    stream: bool
+    json: bool
+    stats: Stats
+    explain: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One `llmcli chat` call: what to ask, whom, and how to show what comes of it."""
 
@@ -18,7 +28,4 @@ class Question:
     sources: PromptSources
     sampling: SamplingOptions
     stop: tuple[str, ...]
-    stream: bool
-    json: bool
-    stats: Stats
-    explain: bool
+    display: Display

@@ -132,7 +132,7 @@ def test_what_is_no_decoder_or_stored_quantized_is_refused_with_the_reason(model
     ],
 )
 def test_what_may_be_a_decoder_passes(config):
-    refuse_unless_decoder(config, "here")
+    assert refuse_unless_decoder(config, "here") is None
 
 
 @pytest.mark.skipif(not CONFIGS.is_dir(), reason="no collection of model configs beside the checkout")
