@@ -76,9 +76,9 @@ class SamplingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The values in force, each with where it came from: flag, models.toml, generation_config or default.
+    """The values in force. temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off.
 
-    temperature 0 is greedy. top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off.
+    origins: where each came from: `flag`, `models.toml`, `generation_config.json`, `default`, or `drawn` for a seed.
     """
 
     temperature: float

@@ -6,7 +6,7 @@ MAX_NEW_TOKENS = 2048
 """The default limit: it ends the answer of a model that never ends it by itself."""
 
 RULES: dict[str, tuple[Callable[[float], bool], str]] = {
-    "temperature": (lambda x: x >= 0, "a number from 0 (0 takes the most likely token)"),
+    "temperature": (lambda x: x == 0 or x >= 0.001, "0 (takes the most likely token) or a number from 0.001"),
     "top_p": (lambda x: 0 < x <= 1, "a number above 0 and up to 1 (1 is off)"),
     "top_k": (lambda x: x >= 0, "a whole number from 0 (0 is off)"),
     "min_p": (lambda x: 0 <= x <= 1, "a number from 0 to 1 (0 is off)"),

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from llmcli.bench.result import BenchResult, TestResult
 from llmcli.bench.spread import Spread
+from llmcli.metrics.line import verdict
 from llmcli.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -15,10 +16,12 @@ def title(result: BenchResult) -> str:
     model, host = result.model, result.host
     kind = model.dtype if model.quant == "none" else f"{model.quant} ({model.dtype})"
     versions = result.settings["versions"]
-    threads = result.settings["threads"]
+    count = result.settings["threads"]
+    threads = "1 thread" if count == 1 else f"{count} threads"
     return (
-        f"{model.name} · {count_text(model.params)} parameters · {kind} · weights {bytes_text(model.weight_bytes)}\n"
-        f"{model.device} · {host.cpu} · {threads} threads · {model.attention} · {model.decode_path}\n"
+        f"{model.name} from {model.source}\n"
+        f"{count_text(model.params)} parameters · {kind} · weights {bytes_text(model.weight_bytes)}\n"
+        f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}\n"
         f"llmcli {versions['llmcli']} · torch {versions['torch']} · transformers {versions['transformers']}"
     )
 
@@ -55,7 +58,7 @@ def _cells(test: TestResult) -> tuple[str, ...]:
     itl = test.decode.itl_ms
     gaps = "-" if itl.p50 is None or itl.p99 is None else f"{itl.p50:.1f}/{itl.p99:.1f}"
     ttft = "-" if test.ttft_seconds.median is None else seconds_text(test.ttft_seconds.median)
-    return _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, _verdict(test)
+    return _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, verdict(test.phases)
 
 
 def _rate(spread: Spread) -> str:
@@ -64,11 +67,6 @@ def _rate(spread: Spread) -> str:
     places = 0 if spread.median >= 100 else 1
     deviation = "" if spread.stddev is None else f" ± {spread.stddev:.{places}f}"
     return f"{spread.median:.{places}f}{deviation}"
-
-
-def _verdict(test: TestResult) -> str:
-    share: float = getattr(test.phases.shares, test.phases.dominant)
-    return f"{test.phases.dominant} {percent_text(share)}"
 
 
 def unstable(test: TestResult) -> str | None:

@@ -8,7 +8,7 @@ from llmcli.bench.plan import Plan
 from llmcli.bench.spread import STABLE_BELOW, Spread, rates_of, spread_of
 from llmcli.inference import ModelInfo
 from llmcli.metrics.host import Host
-from llmcli.metrics.phases import Shares
+from llmcli.metrics.phases import dominant, shares_of, sum_of
 from llmcli.metrics.rates import Percentiles, percentile
 from llmcli.metrics.record import Ceiling, Memory, Model, Phases, RequestRecord, model_of
 
@@ -112,12 +112,9 @@ def _latency(repetitions: Sequence[Repetition]) -> Percentiles:
 
 def _phases(records: Sequence[RequestRecord]) -> Phases:
     """Shares of the time of all repetitions together."""
-    total = sum(record.seconds.total for record in records)
-    prefill = sum(record.seconds.prefill for record in records) / total
-    decode = sum(record.seconds.decode or 0.0 for record in records) / total
-    shares = Shares(prefill, decode, max(0.0, 1 - prefill - decode))
-    largest = max(("prefill", "decode", "other"), key=lambda name: getattr(shares, name))
-    return Phases(shares, largest)
+    seconds = sum_of([record.seconds for record in records])
+    shares = shares_of(seconds)
+    return Phases(shares, dominant(seconds, shares))
 
 
 def _memory(records: Sequence[RequestRecord]) -> Memory:

@@ -22,7 +22,7 @@ class Cancellation(threading.Event):
 
 @contextmanager
 def cancel_on_interrupt() -> Iterator[Cancellation]:
-    """A cancellation that the first Ctrl-C or SIGTERM sets; a second one raises KeyboardInterrupt.
+    """A cancellation that the first Ctrl-C or SIGTERM sets; a second one ends the program.
 
     Outside the main thread, where no handler can be installed, it is never set by a signal.
     """
@@ -33,7 +33,7 @@ def cancel_on_interrupt() -> Iterator[Cancellation]:
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if cancel.is_set():
-            raise KeyboardInterrupt
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
         cancel.number = number
         cancel.set()
 

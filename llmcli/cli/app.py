@@ -1,6 +1,7 @@
 """The program: its commands, and the one place where a failure becomes text and an exit code."""
 
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -17,7 +18,7 @@ from llmcli.cli.bench import bench
 from llmcli.cli.chat import chat
 from llmcli.cli.estimate import estimate_kv
 from llmcli.cli.models import models_app
-from llmcli.errors import Interrupted, LlmcliError, OutputClosed, Terminated
+from llmcli.errors import Interrupted, LlmcliError, OutputClosed, OutputFailed, Terminated
 
 app = typer.Typer(
     name="llmcli",
@@ -39,10 +40,11 @@ def _version(wanted: bool) -> None:
 def root(
     *,
     version: Annotated[  # noqa: ARG001 - read by its callback
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", envvar="LLMCLI_DEBUG", help="Show tracebacks and libraries' messages.")
+        bool,
+        typer.Option("--debug", metavar="", envvar="LLMCLI_DEBUG", help="Show tracebacks and libraries' messages."),
     ] = False,
 ) -> None:
     """Talk to a language model on your own machine and see where the time goes."""
@@ -65,8 +67,9 @@ def main() -> NoReturn:
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except OSError:
-        code = code or OutputClosed.exit_code
+    except OSError as error:
+        closed = isinstance(error, BrokenPipeError)
+        code = code or (OutputClosed.exit_code if closed else OutputFailed.exit_code)
         # The interpreter would flush the closed stdout once more and complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if "torch" in sys.modules:
@@ -88,7 +91,9 @@ def run(arguments: list[str]) -> int:
         result = app(arguments, standalone_mode=False)
     except LlmcliError as error:
         _trace()
-        if not isinstance(error, (Interrupted, Terminated, OutputClosed)):
+        if isinstance(error, Terminated):
+            console.say(error.message)
+        elif not isinstance(error, (Interrupted, OutputClosed)):
             console.explain_error(error)
         return error.exit_code
     except TyperException as error:
@@ -96,13 +101,24 @@ def run(arguments: list[str]) -> int:
     except SystemExit:  # rich's answer to a closed pipe while typer shows --help
         return OutputClosed.exit_code
     except Exception as error:  # noqa: BLE001 - the boundary; a fault of ours still ends in words
-        _trace()
-        hint = "This is a fault of llmcli. `llmcli --debug …` shows the traceback."
-        console.explain_error(LlmcliError(f"{type(error).__name__}: {error}", hint))
-        return LlmcliError.exit_code
+        return _fault(error)
     if result == Interrupted.exit_code:  # typer has turned a KeyboardInterrupt into this
         console.say("interrupted")
     return result if isinstance(result, int) else 0
+
+
+_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF}
+"""What the system says when typer writes --help to a stdout that cannot take it."""
+
+
+def _fault(error: Exception) -> int:
+    _trace()
+    if isinstance(error, OSError) and error.errno in _WRITING:
+        console.explain_error(OutputFailed(f"stdout cannot be written: {error.strerror}"))
+        return OutputFailed.exit_code
+    hint = "This is a fault of llmcli. `llmcli --debug …` shows the traceback."
+    console.explain_error(LlmcliError(f"{type(error).__name__}: {error}", hint))
+    return LlmcliError.exit_code
 
 
 def _wrong_usage(error: TyperException) -> int:
@@ -110,6 +126,7 @@ def _wrong_usage(error: TyperException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "llmcli"
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = message.replace("Value error, ", "")  # what typer's validator says before the reason
     if not message.strip() or message.strip() == path:  # no command given: help has been printed
         return code
     console.explain_error(LlmcliError(f"{path}: {message}", f"`{path} --help` lists what is allowed."))

@@ -10,7 +10,6 @@ from llmcli.chat.sampling import resolve_sampling, without_effect
 from llmcli.chat.screen import HiddenScreen, StdoutScreen
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import find, open_engine
-from llmcli.cli.options import Stats
 from llmcli.cli.question import Display, Question
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
@@ -19,14 +18,14 @@ from llmcli.metrics.record import to_json
 
 def ask(question: Question) -> None:
     """Ask and show; raises what ended the answer, Ctrl-C included, after everything has been shown."""
+    located = find(question.model, question.registry)
     if question.sources.empty:
         raise UsageError(
             "the interactive mode is not there yet", 'Ask one question: llmcli chat -p "…", or pipe it in.'
         )
-    located = find(question.model, question.registry)
     messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     asked = time.perf_counter()
-    engine = open_engine(located, question.loading, quiet=question.display.stats is Stats.off)
+    engine = open_engine(located, question.loading)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
     if unused := without_effect(question.sampling, sampling):

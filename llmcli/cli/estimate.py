@@ -9,12 +9,16 @@ from llmcli.cli import options as flags
 SizedArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODEL]", help="Alias, directory, config.json or .gguf file. Default: the registry's default."
+        metavar="MODEL", help="Alias, directory, config.json or .gguf file. Default: the registry's default."
     ),
 ]
 ContextOption = Annotated[
     str | None,
-    typer.Option("--context", metavar="N,…", help="Context lengths in tokens: 4096,32k. Default: 4k,8k,32k."),
+    typer.Option(
+        "--context",
+        metavar="N,…",
+        help="Context lengths in tokens: 4096,32k. Default: 4k,8k,32k, as far as the model goes.",
+    ),
 ]
 BatchOption = Annotated[str, typer.Option("--batch", metavar="N,…", help="Numbers of sequences at once.")]
 KvDtypeOption = Annotated[

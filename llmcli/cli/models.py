@@ -13,10 +13,10 @@ models_app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-AliasArgument = Annotated[str | None, typer.Argument(metavar="[ALIAS]", help="Default: the registry's default.")]
-SourceOption = Annotated[bool, typer.Option("--source", help="The original file instead, e.g. the GGUF.")]
+AliasArgument = Annotated[str | None, typer.Argument(metavar="ALIAS", help="Default: the registry's default.")]
+SourceOption = Annotated[bool, typer.Option("--source", metavar="", help="The original file instead, e.g. the GGUF.")]
 ModelsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Aliases, directories or .gguf files. Default: all.")
+    list[str] | None, typer.Argument(metavar="MODEL", help="Aliases, directories or .gguf files. Default: all.")
 ]
 
 

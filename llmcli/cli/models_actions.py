@@ -8,6 +8,7 @@ from llmcli.cli import models_view
 from llmcli.cli.opening import prepare
 from llmcli.cli.options import TableFormat
 from llmcli.errors import ConfigError, LlmcliError, ModelError, ModelNotFound, UsageError
+from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located, locate
 from llmcli.models.registry import Registry, load_registry
 from llmcli.models.status import Status, loaded_directory, registry_status
@@ -48,6 +49,7 @@ def pull_model(model: str | None, registry: Path | None) -> None:
     """Fetch and convert what is not there yet."""
     located = locate(model, load_registry(registry))
     if located.kind == "directory":
+        check_directory(located.require())
         console.say(f"{located.name}: {located.require()} is loaded where it is; there is nothing to fetch")
         return
     directory = prepare(located)
@@ -84,7 +86,8 @@ def _check_one(name: str, registry: Registry) -> LlmcliError | None:
         else:
             found = verify(located)
     except (UsageError, ModelError) as error:
-        console.write(f"{shown}: {_words(error)}\n")
+        words = _words(error)
+        console.write(f"{words if words.startswith(shown) else f'{shown}: {words}'}\n")
         return error
     console.write(f"{shown}: ok, {found}\n")
     return None

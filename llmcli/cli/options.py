@@ -39,7 +39,7 @@ class Stats(StrEnum):
 ModelArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODEL]", help="Alias in models.toml, directory, or .gguf file. Default: the registry's default."
+        metavar="MODEL", help="Alias in models.toml, directory, or .gguf file. Default: the registry's default."
     ),
 ]
 QuantOption = Annotated[Quant, typer.Option("--quant", help="Quantize weights on load (nf4: bitsandbytes, 4 bit).")]
@@ -60,9 +60,13 @@ FileOption = Annotated[
     typer.Option("--file", "-f", metavar="FILE", help="A text file to put before the message; repeatable."),
 ]
 SystemOption = Annotated[str | None, typer.Option("--system", "-s", metavar="TEXT", help="The system message.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the request record, answer included, as JSON.")]
-NoStreamOption = Annotated[bool, typer.Option("--no-stream", help="Show the answer when it is complete.")]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Define every figure, with the numbers put in.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", metavar="", help="Print the request record, answer included, as JSON.")
+]
+NoStreamOption = Annotated[bool, typer.Option("--no-stream", metavar="", help="Show the answer when it is complete.")]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", metavar="", help="Define every figure, with the numbers put in.")
+]
 CtxOption = Annotated[
     int | None, typer.Option("--ctx", metavar="N", help="Upper bound on prompt and answer, in tokens.")
 ]

@@ -1,6 +1,5 @@
 """A GGUF file to a directory of safetensors weights, tokenizer and chat template, once."""
 
-import json
 from typing import Any
 
 import psutil
@@ -33,14 +32,14 @@ def convert(conversion: Conversion) -> None:
         _write_tokenizer(conversion)
     except LlmcliError:
         raise
-    except (ValueError, KeyError, NotImplementedError, OSError) as error:
-        reason = reason_of(error)
+    except Exception as error:
+        ours = translate(error, f"converting {conversion.source.name}", "Free memory first.")
+        if isinstance(ours, OutOfMemory):
+            raise ours from error
         raise ModelError(
-            f"{conversion.source}: a GGUF of architecture {conversion.architecture!r} cannot be converted: {reason}",
+            f"{conversion.source}: this GGUF ({conversion.architecture}) cannot be converted: {reason_of(error)}",
             "Give a directory of safetensors weights of the same model instead.",
         ) from error
-    except Exception as error:
-        raise translate(error, f"converting {conversion.source.name}", "Free memory first.") from error
 
 
 def _write_model(conversion: Conversion) -> None:
@@ -65,4 +64,3 @@ def _write_tokenizer(conversion: Conversion) -> None:
     tokenizer.save_pretrained(conversion.target)
     if not (conversion.target / "tokenizer.json").is_file():
         raise ModelError(f"{source}: its tokenizer cannot be converted", "Give a safetensors directory instead.")
-    json.loads((conversion.target / "config.json").read_text(encoding="utf-8"))

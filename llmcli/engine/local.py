@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from queue import Empty, SimpleQueue
+from typing import Any
 
+from llmcli.engine.failures import translate
 from llmcli.engine.generate import Generated
 from llmcli.engine.load import load
 from llmcli.engine.loaded import Loaded
@@ -14,6 +15,7 @@ from llmcli.engine.quiet import quiet
 from llmcli.engine.serve import Serving
 from llmcli.engine.stop import TextStream
 from llmcli.engine.thread import InferenceThread
+from llmcli.errors import LlmcliError
 from llmcli.inference import (
     Cancel,
     Clock,
@@ -76,7 +78,6 @@ class LocalEngine:
         submitted = self.clock()
         steps: SimpleQueue[PrefillProgress | Generated | None] = SimpleQueue()
         either = _Either(cancel)
-
         serving = Serving(self._loaded, request, cancel=either, emit=steps.put, clock=self.clock)
 
         def job() -> Trace:
@@ -86,31 +87,53 @@ class LocalEngine:
                 steps.put(None)
 
         future = self._thread.submit(job)
+        words = _Words(self._loaded.tokenizer, request, self.clock)
         try:
-            yield from self._events(request, steps, future)
+            while (step := _next(steps)) is not None:
+                if isinstance(step, PrefillProgress):
+                    yield step
+                    continue
+                yield Piece(step.token_id, words.add(step), step.at)
+                if words.fault is not None:
+                    either.abandon()
+            trace = future.result()
+            yield Finished(words.finish(), words.complete(trace))
         finally:
             either.abandon()
 
-    def _events(
-        self,
-        request: GenerateRequest,
-        steps: "SimpleQueue[PrefillProgress | Generated | None]",
-        future: "Future[Trace]",
-    ) -> Iterator[Event]:
-        text = TextStream(self._loaded.tokenizer, request.stop) if self._loaded.tokenizer is not None else None
-        busy = 0.0
-        while (step := _next(steps)) is not None:
-            if isinstance(step, PrefillProgress):
-                yield step
-                continue
-            started = self.clock()
-            piece = text.add(step.token_id) if text is not None and step.ends != "eos" else ""
-            busy += self.clock() - started
-            yield Piece(step.token_id, piece, step.at)
-        trace = future.result()
-        started = self.clock()
-        rest = text.finish() if text is not None else ""
-        yield Finished(rest, replace(trace, detokenize=busy + self.clock() - started))
+
+class _Words:
+    """The text of an answer, made on the caller's thread. A fault there ends the answer and keeps what there is."""
+
+    def __init__(self, tokenizer: Any, request: GenerateRequest, clock: Clock) -> None:
+        self._text = None if tokenizer is None else TextStream(tokenizer, request.stop)
+        self._clock = clock
+        self._busy = 0.0
+        self.fault: LlmcliError | None = None
+
+    def add(self, step: Generated) -> str:
+        text = self._text
+        return "" if text is None or step.ends == "eos" else self._timed(lambda: text.add(step.token_id))
+
+    def finish(self) -> str:
+        return "" if self._text is None else self._timed(self._text.finish)
+
+    def complete(self, trace: Trace) -> Trace:
+        """The trace with what happened here."""
+        trace = replace(trace, detokenize=self._busy)
+        return trace if self.fault is None else replace(trace, finish_reason="error", error=self.fault)
+
+    def _timed(self, make: Callable[[], str]) -> str:
+        if self.fault is not None:
+            return ""
+        started = self._clock()
+        try:
+            return make()
+        except Exception as error:  # noqa: BLE001 - text and figures so far are kept
+            self.fault = translate(error, "turning ids into text", "Free memory first.")
+            return ""
+        finally:
+            self._busy += self._clock() - started
 
 
 def _next(steps: "SimpleQueue[PrefillProgress | Generated | None]") -> PrefillProgress | Generated | None:

@@ -48,7 +48,7 @@ def _phases(record: RequestRecord) -> Iterator[Row]:
     yield Row("first_sample", _time(seconds.first_sample), "last prompt logits → first id known")
     yield Row("unattributed", _time(seconds.unattributed), "between the parts above; never guessed")
     yield Row("ttft", _time(seconds.ttft), "submitted → first token: the sum of queue … unattributed")
-    yield Row("first_text", _time(seconds.first_text), "submitted → first character on screen")
+    yield Row("first_text", _time(seconds.first_text), "submitted → first character delivered")
     steps = max(0, tokens.generated - 1)
     meaning = f"first token → last token: {tokens.generated} tokens = 1 from prefill + {steps} decode steps"
     yield Row("decode", _time(seconds.decode), meaning)
@@ -58,8 +58,8 @@ def _phases(record: RequestRecord) -> Iterator[Row]:
     read = record.ceiling.bytes_per_step
     if rates.generation_tps is not None and read is not None:
         bandwidth = achieved_bandwidth(read, rates.generation_tps) / 1e9
-        meaning = f"weights + KV cache, read for every token: {bandwidth:.1f} GB/s at this speed"
-        yield Row("bytes per step", bytes_text(read), meaning)
+        meaning = f"weights + KV cache that the last step read: {bandwidth:.1f} GB/s at this speed"
+        yield Row("bytes_per_step", bytes_text(read), meaning)
     if record.itl_ms.p50 is not None:
         itl = record.itl_ms
         meaning = f"gaps between tokens: p50; p95 {itl.p95:.1f}, p99 {itl.p99:.1f}, max {itl.max:.1f} ms"
@@ -75,7 +75,7 @@ def _after(record: RequestRecord) -> Iterator[Row]:
     yield Row("detokenize", _time(seconds.detokenize), f"ids → text: {beside}")
     yield Row("render", _time(seconds.render), f"text → screen: {beside}")
     split = f"prefill {percent_text(shares.prefill)}, decode {percent_text(shares.decode)}"
-    yield Row("verdict", verdict(record), f"of total: {split}, other {percent_text(shares.other)}")
+    yield Row("verdict", verdict(record.phases), f"of total: {split}, other {percent_text(shares.other)}")
     if record.memory.kv_bytes is not None:
-        yield Row("KV cache", bytes_text(record.memory.kv_bytes), "keys and values of all tokens held at the end")
+        yield Row("kv_bytes", bytes_text(record.memory.kv_bytes), "keys and values of all tokens held at the end")
     yield Row("finish_reason", record.finish_reason, "eos, stop, length, context, memory, interrupted or error")

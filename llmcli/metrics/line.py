@@ -1,6 +1,6 @@
 """The phase line: one request in one line."""
 
-from llmcli.metrics.record import RequestRecord, Tokens
+from llmcli.metrics.record import Phases, RequestRecord, Tokens
 from llmcli.units import percent_text, rate_text, seconds_text
 
 RATE_FROM = 64
@@ -20,17 +20,16 @@ def phase_line(record: RequestRecord) -> str:
         steps = record.tokens.generated - 1
         took = seconds_text(record.seconds.decode)
         parts.append(f"decode {steps} tok {took} {rate_text(record.rates.generation_tps)}")
-    parts.append(verdict(record))
+    parts.append(verdict(record.phases))
     if record.finish_reason not in {"eos", "stop"}:
         parts.append(record.finish_reason)
     return " · ".join(parts)
 
 
-def verdict(record: RequestRecord) -> str:
+def verdict(phases: Phases) -> str:
     """The dominant phase with its share of total: `decode 94 %`, `other (queue) 61 %`."""
-    name = record.phases.dominant
-    share: float = getattr(record.phases.shares, name.split(" ", maxsplit=1)[0])
-    return f"{name} {percent_text(share)}"
+    share: float = getattr(phases.shares, phases.dominant.split(" ", maxsplit=1)[0])
+    return f"{phases.dominant} {percent_text(share)}"
 
 
 def _prompt(tokens: Tokens) -> str:

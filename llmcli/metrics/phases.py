@@ -1,5 +1,6 @@
 """Clock readings to phases: every second of a request has one name."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from llmcli.inference import Trace
@@ -97,6 +98,12 @@ def shares_of(seconds: Seconds) -> Shares:
     prefill = seconds.prefill / seconds.total
     decode = (seconds.decode or 0.0) / seconds.total
     return Shares(prefill, decode, max(0.0, 1.0 - prefill - decode))
+
+
+def sum_of(many: Sequence[Seconds]) -> Seconds:
+    """The durations of several requests together; what a request did not reach counts nothing."""
+    names = Seconds.__dataclass_fields__
+    return Seconds(**{name: sum(getattr(seconds, name) or 0.0 for seconds in many) for name in names})
 
 
 _OTHER = ("queue", "template", "tokenize", "network", "first_sample", "unattributed", "tail")

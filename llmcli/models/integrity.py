@@ -1,5 +1,6 @@
 """Whether a directory holds a whole decoder-only language model, told from its files without loading it."""
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ from llmcli.models.generative import refuse_unless_decoder
 from llmcli.models.json_file import read_json_object
 from llmcli.models.safetensors import RUNNABLE, Checkpoint, read_checkpoint, some
 
-_TOKENIZERS = (
-    {"tokenizer.json"},
-    {"tokenizer.model"},
-    {"vocab.json", "merges.txt"},
-    {"vocab.txt"},
-    {"spiece.model"},
-    {"sentencepiece.bpe.model"},
-    {"tekken.json"},
+_TOKENIZERS: tuple[tuple[frozenset[str], str | None], ...] = (
+    (frozenset({"tokenizer.json"}), None),
+    (frozenset({"vocab.json", "merges.txt"}), None),
+    (frozenset({"vocab.txt"}), None),
+    (frozenset({"tokenizer.model"}), "sentencepiece"),
+    (frozenset({"spiece.model"}), "sentencepiece"),
+    (frozenset({"sentencepiece.bpe.model"}), "sentencepiece"),
+    (frozenset({"tekken.json"}), "mistral_common"),
 )
+"""Files that make a tokenizer, and the package that reads them where llmcli does not bring it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +106,19 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _check_tokenizer(path: Path) -> None:
-    for names in _TOKENIZERS:
-        if all((path / name).is_file() for name in names):
-            for name in names:
-                kind = magic.file_kind(path / name)
-                if kind.startswith(("an empty", "a Git LFS", "a web page")):
-                    raise ModelError(f"{paths.display(path / name)} is {kind}", "Fetch it again.")
-            return
-    raise ModelError(
-        f"{paths.display(path)} has no tokenizer: neither tokenizer.json nor tokenizer.model",
-        "Copy the tokenizer files of the model there.",
-    )
+    found = next(((names, package) for names, package in _TOKENIZERS if all((path / n).is_file() for n in names)), None)
+    if found is None:
+        raise ModelError(
+            f"{paths.display(path)} has no tokenizer: neither tokenizer.json nor tokenizer.model",
+            "Copy the tokenizer files of the model there.",
+        )
+    names, package = found
+    for name in sorted(names):
+        kind = magic.file_kind(path / name)
+        if kind.startswith(("an empty", "a Git LFS", "a web page")):
+            raise ModelError(f"{paths.display(path / name)} is {kind}", "Fetch it again.")
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise ModelError(
+            f"{paths.display(path)} has only {min(names)} as its tokenizer, which the package {package} reads",
+            f"Install {package} beside llmcli, or copy the model's tokenizer.json there.",
+        )

@@ -45,5 +45,5 @@ def refuse_unknown(place: Place, known: Iterable[str]) -> ConfigError:
     """The error for a key that does not exist, with the nearest one that does."""
     known = tuple(known)
     near = nearest(place.key, known)
-    problem = "is no known key" + (f"; did you mean {near}?" if near else "")
+    problem = "is no known key" + (f"; the nearest is {near}" if near else "")
     return place.refuse(problem, f"Allowed here: {', '.join(known)}.")

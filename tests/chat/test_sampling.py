@@ -39,7 +39,7 @@ def test_sampling_without_a_seed_gets_one_that_is_told():
 def test_rules_refuse_what_is_out_of_range_and_what_is_no_number():
     assert set(RULES) == set(SamplingOptions.__dataclass_fields__)
     allowed = {"temperature": (0, 0.5, 2), "top_p": (1.0, 0.1), "top_k": (0, 40), "min_p": (0, 1)}
-    refused = {"temperature": (-1,), "top_p": (0, 1.1), "top_k": (-1,), "min_p": (-0.1, 1.1)}
+    refused = {"temperature": (-1, 1e-42), "top_p": (0, 1.1), "top_k": (-1,), "min_p": (-0.1, 1.1)}
     allowed |= {"repetition_penalty": (1.0, 0.1), "seed": (0,), "max_new_tokens": (1,)}
     refused |= {"repetition_penalty": (0, -1), "seed": (-1, 2**63, 10**400), "max_new_tokens": (0,)}
     for field in RULES:

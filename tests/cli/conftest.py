@@ -1,9 +1,11 @@
 """A tiny model on disk, and a way to run the program in this process."""
 
 import json
+import textwrap
 from types import SimpleNamespace
 
 import pytest
+from programs import run_llmcli
 from tiny_models import saved_model
 
 from llmcli.cli import app
@@ -31,3 +33,45 @@ def llmcli(capsys, monkeypatch):
 
 def _refuse(constant):
     raise AssertionError(f"{constant} in JSON")
+
+
+def _customized(folder, module, code):
+    """Environment of a program in which importing `module` first runs `code`, on the thread that imports it."""
+    (folder / "sitecustomize.py").write_text(
+        "import importlib.abc, sys, time\n"
+        "class Hook(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            sys.meta_path.remove(self)\n" + textwrap.indent(code, " " * 12) + "\n"
+        "sys.meta_path.insert(0, Hook())\n"
+    )
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture(scope="session")
+def default_home(request, tmp_path_factory):
+    """A home that holds the default model, kept between runs in pytest's cache."""
+    cache = getattr(request.config, "cache", None)
+    home = cache.mkdir("default-model") if cache else tmp_path_factory.mktemp("default-model")
+    pulled = run_llmcli(home, "models", "pull")
+    if pulled.returncode == 3 and "could not" in pulled.stderr.lower():
+        pytest.skip(f"the default model cannot be fetched: {pulled.stderr.strip().splitlines()[-1]}")
+    assert pulled.returncode == 0, pulled.stderr
+    return home
+
+
+@pytest.fixture
+def slow_engine(tmp_path):
+    """A program in which every forward takes 50 ms longer."""
+    code = """
+import llmcli.engine.generate as generate
+real = generate.forward
+generate.forward = lambda *arguments: time.sleep(0.05) or real(*arguments)
+"""
+    return _customized(tmp_path, "llmcli.engine.serve", code)
+
+
+@pytest.fixture
+def slow_import(tmp_path):
+    """A program that says `importing` on stderr before it imports torch, and then takes its time."""
+    return _customized(tmp_path, "torch", 'sys.stderr.write("importing\\n"); sys.stderr.flush(); time.sleep(20)')

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from programs import run_llmcli
 
 from llmcli.engine.detokenize import Detokenizer
 from llmcli.engine.generate import generate
@@ -16,23 +17,6 @@ from llmcli.inference import LoadRequest
 
 pytestmark = pytest.mark.default_model
 QUESTION = "Complete the sentence: The capital of France is"
-
-
-@pytest.fixture(scope="session")
-def default_home(request):
-    """A home that holds the default model, kept between runs in pytest's cache."""
-    home = request.config.cache.mkdir("default-model")
-    pulled = run_llmcli(home, "models", "pull")
-    if pulled.returncode == 3 and "could not" in pulled.stderr.lower():
-        pytest.skip(f"the default model cannot be fetched: {pulled.stderr.strip().splitlines()[-1]}")
-    assert pulled.returncode == 0, pulled.stderr
-    return home
-
-
-def run_llmcli(home, *arguments, stdin=subprocess.DEVNULL):
-    environment = {**os.environ, "LLMCLI_HOME": str(home)}
-    program = [sys.executable, "-m", "llmcli", *map(str, arguments)]
-    return subprocess.run(program, check=False, capture_output=True, text=True, env=environment, stdin=stdin)
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,7 @@ def test_list_shows_a_broken_entry_with_its_reason_and_goes_on(llmcli):
     assert code == 0
     assert "typo" in out
     assert "typo: " in err
-    assert "did you mean license?" in err
+    assert "the nearest is license" in err
 
 
 def test_list_as_json_is_a_contract(llmcli, home):
@@ -121,7 +121,7 @@ def test_show_as_json(llmcli):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("show", "typo"), 2, "did you mean license?"),
+        (("show", "typo"), 2, "the nearest is license"),
         (("show", "weel"), 3, "Did you mean wheel?"),
         (("show", "config/dir"), 2, "not a name of the registry"),
         (("path", "wheel"), 3, "llmcli models pull wheel"),

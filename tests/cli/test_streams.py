@@ -65,16 +65,45 @@ def test_in_an_ascii_locale_our_own_characters_have_stand_ins(tiny, home):
     assert "\\u" not in ran.stdout + ran.stderr
 
 
-def test_sigterm_ends_an_answer_with_its_figures(tiny, home):
+def test_sigterm_ends_a_bench_with_what_was_measured(tiny, home):
     environment = {**os.environ, "LLMCLI_HOME": str(home)}
-    program = [sys.executable, "-m", "llmcli", "bench", str(tiny), "--prompt-len", "8", "--out-len", "200"]
+    program = [sys.executable, "-m", "llmcli", "bench", str(tiny), "--prompt-len", "4", "--out-len", "3"]
     with subprocess.Popen(
-        [*program, "--repeats", "100000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    ) as child:
-        assert "bench" in child.stderr.readline()
-        time.sleep(2)
+        [*program, "--warmup", "0", "--repeats", "100000"], stderr=subprocess.PIPE, text=True, env=environment,
+        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+    ) as child:  # fmt: skip
+        while "bench pp4" not in child.stderr.readline():
+            pass
+        time.sleep(1)
         child.send_signal(signal.SIGTERM)
-        out, err = child.communicate(timeout=60)
+        err = child.stderr.read()
     assert child.returncode == 143
     assert "of 100000 repetitions" in err
-    assert "pp8+tg200" in out
+    assert err.splitlines()[-1] == "terminated"
+
+
+def test_sigterm_ends_an_answer_with_its_figures(tiny, home, slow_engine):
+    environment = {**os.environ, "LLMCLI_HOME": str(home), **slow_engine}
+    program = [sys.executable, "-m", "llmcli", "chat", str(tiny), "-p", "hi", "--max-new-tokens", "200"]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, stdin=subprocess.DEVNULL
+    ) as child:
+        assert child.stdout.read(1)
+        child.send_signal(signal.SIGTERM)
+        err = child.stderr.read().decode()
+    assert child.returncode == 143
+    assert "prefill" in err
+    assert "interrupted" in err
+    assert err.splitlines()[-1] == "terminated"
+
+
+def test_sigterm_while_loading_says_so(tiny, home, slow_import):
+    environment = {**os.environ, "LLMCLI_HOME": str(home), **slow_import}
+    program = [sys.executable, "-m", "llmcli", "chat", str(tiny), "-p", "hi"]
+    with subprocess.Popen(
+        program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, stdin=subprocess.DEVNULL, text=True
+    ) as child:
+        assert child.stderr.readline() == "importing\n"
+        child.send_signal(signal.SIGTERM)
+        err = child.stderr.read()
+    assert (child.returncode, err) == (143, "terminated\n")

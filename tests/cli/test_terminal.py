@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 import time
 
@@ -68,30 +67,8 @@ def test_into_a_pipe_the_text_goes_unchanged(capsys):
     assert capsys.readouterr().out == "a\x1b[2Jb"
 
 
-@pytest.fixture
-def slow_sitecustomize(tmp_path):
-    """A model whose every forward takes 50 ms, in the program that is started."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import builtins, sys, time\n"
-        "import importlib.abc, importlib.machinery\n"
-        "class Slow(importlib.abc.MetaPathFinder):\n"
-        "    def find_spec(self, name, path, target=None):\n"
-        "        if name != 'llmcli.engine.serve': return None\n"
-        "        sys.meta_path.remove(self)\n"
-        "        import llmcli.engine.generate as g\n"
-        "        real = g.forward\n"
-        "        def forward(*a):\n"
-        "            time.sleep(0.05)\n"
-        "            return real(*a)\n"
-        "        g.forward = forward\n"
-        "        return None\n"
-        "sys.meta_path.insert(0, Slow())\n"
-    )
-    return {"PYTHONPATH": str(tmp_path)}
-
-
-def test_ctrl_c_ends_the_answer_and_keeps_text_and_figures(tiny, home, slow_sitecustomize):
-    child = spawn("chat", tiny, "-p", "hi", "--max-new-tokens", SLOW, home=home, TERM="dumb", **slow_sitecustomize)
+def test_ctrl_c_ends_the_answer_and_keeps_text_and_figures(tiny, home, slow_engine):
+    child = spawn("chat", tiny, "-p", "hi", "--max-new-tokens", SLOW, home=home, TERM="dumb", **slow_engine)
     child.expect("loaded in")
     time.sleep(1.0)
     child.sendintr()
@@ -103,21 +80,20 @@ def test_ctrl_c_ends_the_answer_and_keeps_text_and_figures(tiny, home, slow_site
     assert "error" not in output
 
 
-@pytest.mark.parametrize("delay", [0.4, 0.8, 1.3])
-def test_ctrl_c_while_loading_leaves_at_once(tiny, home, delay):
-    child = spawn("chat", tiny, "-p", "hi", home=home, TERM="dumb")
-    time.sleep(delay)
-    child.kill(signal.SIGINT)
+def test_ctrl_c_while_loading_leaves_at_once(tiny, home, slow_import):
+    child = spawn("chat", tiny, "-p", "hi", home=home, TERM="dumb", **slow_import)
+    child.expect("importing")
+    child.sendintr()
     output = finish(child)
     assert child.exitstatus == 130
     assert "Traceback" not in output
     assert "interrupted" in output
 
 
-def test_ctrl_c_in_a_bench_keeps_what_was_measured(tiny, home, slow_sitecustomize):
+def test_ctrl_c_in_a_bench_keeps_what_was_measured(tiny, home, slow_engine):
     child = spawn(
         "bench", tiny, "--prompt-len", 4, "--out-len", 8, "--repeats", 50, "--warmup", 0, home=home, TERM="dumb",
-        **slow_sitecustomize,
+        **slow_engine,
     )  # fmt: skip
     child.expect("bench pp4")
     time.sleep(3.0)

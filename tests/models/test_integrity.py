@@ -77,11 +77,21 @@ def test_a_missing_tokenizer_is_named_unless_only_ids_are_fed(model):
     assert check_directory(model, tokenizer_needed=False).model_type == "llama"
 
 
-@pytest.mark.parametrize("names", [("tokenizer.model",), ("vocab.json", "merges.txt"), ("vocab.txt",)])
+@pytest.mark.parametrize("names", [("vocab.json", "merges.txt"), ("vocab.txt",)])
 def test_other_forms_of_tokenizer_do(model, names):
     (model / "tokenizer.json").unlink()
     for name in names:
         (model / name).write_text("x")
+    assert check_directory(model).model_type == "llama"
+
+
+@pytest.mark.parametrize(("name", "package"), [("tokenizer.model", "sentencepiece"), ("tekken.json", "mistral_common")])
+def test_a_tokenizer_that_needs_a_package_names_it(model, monkeypatch, name, package):
+    (model / "tokenizer.json").unlink()
+    (model / name).write_text("x")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert f"has only {name} as its tokenizer, which the package {package} reads" in refusal(model)
+    monkeypatch.setattr("importlib.util.find_spec", lambda wanted: wanted == package)
     assert check_directory(model).model_type == "llama"
 
 

@@ -88,8 +88,8 @@ def test_every_key_of_an_entry_is_read(write):
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("licence = 'MIT'", "[models.x] licence is no known key; did you mean license?"),
-        ("sampling = {temprature = 0.1}", "[models.x.sampling] temprature is no known key; did you mean temperature?"),
+        ("licence = 'MIT'", "[models.x] licence is no known key; the nearest is license"),
+        ("sampling = {temprature = 0.1}", "[models.x.sampling] temprature is no known key; the nearest is temperature"),
         ("temprature = 0.1", "[models.x] temprature is no known key; did you mean temperature in [models.x.sampling]?"),
         ("context = true", "[models.x] context = true: it must be a whole number of tokens"),
         ("context = 4096.0", "[models.x] context = 4096.0"),
@@ -105,7 +105,10 @@ def test_every_key_of_an_entry_is_read(write):
         (r'description = "\u001b[2Jclear"', "[models.x] description"),
         ("sampling = 1", "[models.x] sampling must be a table"),
         ("sampling = {temperature = true}", "[models.x.sampling] temperature = true"),
-        ("sampling = {temperature = 'hot'}", "[models.x.sampling] temperature = 'hot': it must be a number from 0"),
+        (
+            "sampling = {temperature = 'hot'}",
+            "[models.x.sampling] temperature = 'hot': it must be 0 (takes the most likely token) or a number from 0.001",
+        ),
         ("sampling = {temperature = nan}", "[models.x.sampling] temperature = nan"),
         ("sampling = {temperature = inf}", "[models.x.sampling] temperature = inf"),
         ("sampling = {temperature = -0.1}", "[models.x.sampling] temperature = -0.1"),
@@ -145,7 +148,7 @@ def test_a_bad_source_is_named(write, text, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("defualt = 'x'", "defualt is no known key; did you mean default?"),
+        ("defualt = 'x'", "defualt is no known key; the nearest is default"),
         ("[model.x]\nsource = 'a'", "[model] is no known table; did you mean [models.ALIAS]?"),
         ("temperature = 0", "temperature is no known key"),
         ("models = []", "models must hold tables"),
