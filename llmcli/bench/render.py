@@ -77,5 +77,5 @@ def unstable(test: TestResult) -> str | None:
     name, worst = max(((n, value or 0.0) for n, value in rates), key=lambda pair: pair[1])
     return (
         f"unstable: {name} varies by {percent_text(worst)} of its mean over {test.repeats} repetitions; "
-        "end other programs, or raise --warmup and --repeats"
+        "end other programs, lower OMP_NUM_THREADS, or raise --warmup and --repeats"
     )
