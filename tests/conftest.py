@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import llmcli.bench.run
+import llmcli.chat.answer
+
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -20,3 +23,24 @@ def home(tmp_path_factory, monkeypatch):
     monkeypatch.delenv("LLMCLI_MODELS", raising=False)
     monkeypatch.delenv("LLMCLI_DEBUG", raising=False)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def every_record_adds_up(monkeypatch):
+    """The law of phases, held against every record that any test makes: each second has exactly one name."""
+    for module in (llmcli.chat.answer, llmcli.bench.run):
+        monkeypatch.setattr(module, "record_of", _checked(module.record_of))
+
+
+def _checked(record_of):
+    def make(*arguments, **more):
+        record = record_of(*arguments, **more)
+        seconds = record.seconds
+        parts = ("queue", "template", "tokenize", "network", "prefill", "first_sample", "unattributed")
+        before = sum(getattr(seconds, part) or 0.0 for part in parts)
+        assert before + (seconds.decode or 0.0) + seconds.tail == pytest.approx(seconds.total, rel=0.01)
+        assert seconds.ttft is None or before == pytest.approx(seconds.ttft, rel=0.01)
+        assert all(getattr(seconds, part) is None or getattr(seconds, part) >= 0 for part in (*parts, "decode", "tail"))
+        return record
+
+    return make
