@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,10 @@ def test_a_reader_that_goes_away_ends_it_quietly(default_home):
     assert "error" not in err
 
 
-@pytest.mark.parametrize("text", ["안녕하세요 👩‍👩‍👧‍👦!", "é 日本語 𠮷", "a" * 300, "x = [1, 2]\n\n  if x:"])
+@pytest.mark.parametrize(
+    "text",
+    ["안녕하세요 👩‍👩‍👧‍👦!", unicodedata.normalize("NFD", "한글 é"), "日本語 𠮷", "a" * 300, "x = [1, 2]\n\n  if x:"],
+)
 def test_its_tokenizer_streams_what_it_decodes_at_every_cut(engine, text):
     tokenizer = engine._loaded.tokenizer
     ids = tokenizer(text, add_special_tokens=False).input_ids
