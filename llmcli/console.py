@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from llmcli import paths
 from llmcli.errors import LlmcliError, OutputClosed, OutputFailed
@@ -125,9 +125,16 @@ def write(text: str) -> None:
         sys.stdout.write(text)
 
 
-def write_json(text: str) -> None:
-    """Write a JSON document; where stdout cannot show every character, those are escaped as JSON escapes them."""
-    write(text if _unicode(sys.stdout) else json.dumps(json.loads(text), indent=2) + "\n")
+def write_json(document: Any, **more: Any) -> None:
+    """Write a result as indented JSON; `more` adds top-level fields. NaN and infinity become null.
+
+    Where stdout cannot show every character, those are escaped as JSON escapes them.
+    """
+    import msgspec
+
+    fields = {**msgspec.to_builtins(document), **more}
+    text = msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()
+    write((text if _unicode(sys.stdout) else json.dumps(json.loads(text), indent=2)) + "\n")
 
 
 def write_line(text: str) -> None:

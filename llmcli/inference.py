@@ -14,18 +14,6 @@ from llmcli.errors import LlmcliError
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupted", "error"]
 Quant = Literal["none", "nf4"]
-DTYPES = {
-    "auto": "auto",
-    "float32": "float32",
-    "fp32": "float32",
-    "bfloat16": "bfloat16",
-    "bf16": "bfloat16",
-    "float16": "float16",
-    "fp16": "float16",
-}
-"""What `--dtype` may be -> torch's name of it; `auto` is the checkpoint's."""
-DEVICE_PATTERN = r"auto|cpu|mps|cuda(?::(\d+))?"
-"""What `--device` may be; the group is the CUDA device's index."""
 Clock = Callable[[], float]
 """Seconds from a monotonic clock."""
 

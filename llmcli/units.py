@@ -5,6 +5,7 @@ Memory is shown in GiB (2**30) and exact in JSON; `24GB` means 24·10⁹ bytes, 
 
 import math
 import re
+from collections.abc import Iterable
 
 from llmcli.errors import UsageError
 
@@ -98,3 +99,10 @@ def count_text(number: int) -> str:
             scaled = number / size
             return f"{scaled:.2f} {name}" if scaled < 10 else f"{scaled:.1f} {name}"
     return str(number)
+
+
+def some(names: Iterable[str]) -> str:
+    """Up to three names, and how many more there are."""
+    names = sorted(names)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from llmcli.bench.result import BenchResult, TestResult
 from llmcli.bench.spread import Spread
-from llmcli.metrics.line import verdict
+from llmcli.metrics.line import verdict, weights_format
 from llmcli.units import bytes_text, count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 def title(result: BenchResult) -> str:
     """Model, machine and versions: what a figure has to be quoted with."""
     model, host = result.model, result.host
-    kind = model.dtype if model.quant == "none" else f"{model.quant} ({model.dtype})"
     versions = result.settings["versions"]
     count = result.settings["threads"]
     threads = "1 thread" if count == 1 else f"{count} threads"
     return (
         f"{model.name} from {model.source}\n"
-        f"{count_text(model.params)} parameters · {kind} · weights {bytes_text(model.weight_bytes)}\n"
+        f"{count_text(model.params)} parameters · {weights_format(model)} · weights {bytes_text(model.weight_bytes)}\n"
         f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}\n"
         f"llmcli {versions['llmcli']} · torch {versions['torch']} · transformers {versions['transformers']}"
     )

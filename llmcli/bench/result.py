@@ -9,7 +9,7 @@ from llmcli.bench.spread import STABLE_BELOW, Spread, rates_of, spread_of
 from llmcli.inference import ModelInfo
 from llmcli.metrics.host import Host
 from llmcli.metrics.phases import dominant, shares_of, sum_of
-from llmcli.metrics.rates import Percentiles, percentile
+from llmcli.metrics.rates import Percentiles, inter_token_latency
 from llmcli.metrics.record import Ceiling, Memory, Model, Phases, RequestRecord, model_of
 
 SCHEMA = "llmcli.bench/1"
@@ -75,6 +75,7 @@ class BenchResult:
 def test_result(plan: Plan, repetitions: Sequence[Repetition]) -> TestResult:
     """The result of at least one repetition of `plan`."""
     records = [repetition.record for repetition in repetitions]
+    gaps = (gap for repetition in repetitions for gap in repetition.gaps_ms)
     prefill = tuple(record.seconds.prefill for record in records)
     decode = tuple(record.seconds.decode or 0.0 for record in records)
     prefill_tps, decode_tps = rates_of(plan.prompt_len, prefill), rates_of(plan.out_len - 1, decode)
@@ -87,7 +88,7 @@ def test_result(plan: Plan, repetitions: Sequence[Repetition]) -> TestResult:
         repeats=len(records),
         warmup=plan.warmup,
         prefill=PrefillResult(prefill, prefill_tps),
-        decode=DecodeResult(decode, decode_tps, _latency(repetitions)),
+        decode=DecodeResult(decode, decode_tps, inter_token_latency(gaps)),
         ttft_seconds=spread_of([record.seconds.ttft or 0.0 for record in records]),
         phases=_phases(records),
         ceiling=records[0].ceiling,
@@ -101,13 +102,6 @@ def bench_result(info: ModelInfo, host: Host, tests: Sequence[TestResult]) -> Be
     """Results with the machine, the model and the settings that they hold for."""
     settings = {"threads": info.threads, "sampling": "greedy", "ids": "random", "versions": info.versions}
     return BenchResult(SCHEMA, host, model_of(info), settings, tuple(tests))
-
-
-def _latency(repetitions: Sequence[Repetition]) -> Percentiles:
-    gaps = sorted(gap for repetition in repetitions for gap in repetition.gaps_ms)
-    if not gaps:
-        return Percentiles(None, None, None, None)
-    return Percentiles(percentile(gaps, 0.5), percentile(gaps, 0.95), percentile(gaps, 0.99), gaps[-1])
 
 
 def _phases(records: Sequence[RequestRecord]) -> Phases:

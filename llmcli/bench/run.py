@@ -3,12 +3,12 @@
 import random
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, datetime
-from itertools import pairwise
 
 from llmcli.bench.plan import Plan
 from llmcli.bench.result import Repetition
 from llmcli.inference import Cancel, Engine, Finished, GenerateRequest, Piece, PrefillProgress, Sampling
 from llmcli.metrics.phases import Delivery
+from llmcli.metrics.rates import gaps_ms
 from llmcli.metrics.record import record_of
 
 Report = Callable[[int, int], None]
@@ -73,4 +73,4 @@ def _repeat(
     record = record_of(
         engine.info, request, trace, Delivery(None, engine.clock()), command="bench", started_at=started_at
     )
-    return Repetition(record, tuple((after - before) * 1000 for before, after in pairwise(trace.arrivals)))
+    return Repetition(record, gaps_ms(trace.arrivals))

@@ -13,7 +13,6 @@ from llmcli.cli.opening import find, open_engine
 from llmcli.cli.question import Display, Question
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
-from llmcli.metrics.record import to_json
 
 
 def ask(question: Question) -> None:
@@ -49,7 +48,7 @@ def _finish(display: Display, result: Answer) -> None:
     record = result.record
     try:
         if display.json:
-            console.write_json(to_json(record, text=result.text))
+            console.write_json(record, text=result.text)
     finally:
         show_figures(record, display.stats, explain=display.explain)
     if record.finish_reason == "length":

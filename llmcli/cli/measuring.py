@@ -15,7 +15,6 @@ from llmcli.cli.options import ModelOptions, TableFormat
 from llmcli.errors import LlmcliError
 from llmcli.metrics.explain import rows
 from llmcli.metrics.host import this_host
-from llmcli.metrics.record import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def measure(measurement: Measurement) -> None:
 
 def _show(measurement: Measurement, result: BenchResult, repetitions: list[Repetition]) -> None:
     if measurement.output is TableFormat.json:
-        console.write_json(to_json(result))
+        console.write_json(result)
     else:
         console.write_line(title(result))
         if console.columns() < TABLE_WIDTH:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from llmcli import console, paths
 from llmcli.cli import models_view
-from llmcli.cli.opening import prepare
+from llmcli.cli.opening import find, prepare
 from llmcli.cli.options import TableFormat
 from llmcli.errors import ConfigError, LlmcliError, ModelError, ModelNotFound, UsageError
 from llmcli.models.integrity import check_directory
@@ -40,14 +40,14 @@ def show_model(alias: str | None, registry: Path | None, output: TableFormat) ->
 
 def print_path(model: str | None, registry: Path | None, *, source: bool) -> None:
     """Print the directory that is loaded, or the original file."""
-    located = locate(model, load_registry(registry))
+    located = find(model, registry)
     wanted = located.require() if source else _loaded(located)
     console.write(f"{wanted.absolute()}\n")
 
 
 def pull_model(model: str | None, registry: Path | None) -> None:
     """Fetch and convert what is not there yet."""
-    located = locate(model, load_registry(registry))
+    located = find(model, registry)
     if located.kind == "directory":
         check_directory(located.require())
         console.say(f"{located.name}: {located.require()} is loaded where it is; there is nothing to fetch")

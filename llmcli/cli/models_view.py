@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from llmcli import paths
 from llmcli.console import without_controls
 from llmcli.errors import ConfigError
@@ -59,22 +57,20 @@ def show_table(status: Status, *, default: bool) -> "Table":
     return table
 
 
-def list_json(registry: Registry, statuses: Sequence[Status]) -> str:
+def list_json(registry: Registry, statuses: Sequence[Status]) -> dict[str, Any]:
     """Every model of the registry, broken entries included."""
-    return _json(
-        {
-            "schema": "llmcli.models/1",
-            "default": _default(registry),
-            "files": [str(file) for file in registry.files],
-            "user_file": str(registry.user_file),
-            "models": [_record(status) for status in statuses],
-        }
-    )
+    return {
+        "schema": "llmcli.models/1",
+        "default": _default(registry),
+        "files": [str(file) for file in registry.files],
+        "user_file": str(registry.user_file),
+        "models": [_record(status) for status in statuses],
+    }
 
 
-def show_json(registry: Registry, status: Status) -> str:
+def show_json(registry: Registry, status: Status) -> dict[str, Any]:
     """One model of the registry."""
-    return _json({"schema": "llmcli.model/1", "default": status.name == _default(registry), **_record(status)})
+    return {"schema": "llmcli.model/1", "default": status.name == _default(registry), **_record(status)}
 
 
 def _cells(status: Status) -> tuple[str, str, str, str]:
@@ -141,7 +137,3 @@ def _default(registry: Registry) -> str | None:
         return registry.default
     except ConfigError:
         return None
-
-
-def _json(value: dict[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"

@@ -9,8 +9,10 @@ from llmcli.engine.conversion import Conversion
 from llmcli.engine.start import start_conversion, start_engine
 from llmcli.errors import ModelError
 from llmcli.inference import LoadRequest
+from llmcli.metrics.line import weights_format
 from llmcli.models.ggml import CONVERTIBLE
 from llmcli.models.gguf import GgufHeader, read_gguf
+from llmcli.models.gguf_checks import refuse_short, refuse_split
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located, locate
 from llmcli.models.registry import load_registry
@@ -73,10 +75,15 @@ def _request(located: Located, path: Path, options: ModelOptions, checkpoint: Ch
 
 def _loaded_line(engine: "LocalEngine") -> str:
     info = engine.info
-    kind = info.dtype if info.quant == "none" else f"{info.quant} ({info.dtype})"
     source = info.source.split("/", maxsplit=1)[0] if info.source.startswith("wheel:") else info.source
-    limit = f"context {info.context_limit} ({info.context_bound_by})"
-    return f"{info.name} from {source} · {kind} · {info.device} · {limit} · loaded in {seconds_text(info.load_seconds)}"
+    parts = (
+        f"{info.name} from {source}",
+        weights_format(info),
+        info.device,
+        f"context {info.context_limit} ({info.context_bound_by})",
+        f"loaded in {seconds_text(info.load_seconds)}",
+    )
+    return " · ".join(parts)
 
 
 def _waiting() -> None:
@@ -119,15 +126,7 @@ def _refuse_unconvertible(header: GgufHeader) -> None:
             f"{name} is of architecture {header.architecture!r}, which cannot be converted",
             f"Convertible: {', '.join(sorted(CONVERTIBLE))}.",
         )
-    if header.split_count > 1:
-        raise ModelError(
-            f"{name} is one of {header.split_count} parts of a split GGUF, which cannot be converted in parts",
-            "Merge the parts into one file first (llama.cpp: llama-gguf-split --merge).",
-        )
+    refuse_split(header)
     if not header.tensors:
         raise ModelError(f"{name} holds no weights, only a vocabulary", "Give the GGUF file of a model.")
-    if not header.complete:
-        raise ModelError(
-            f"{name} is {header.file_size} bytes long, its header needs {header.needed_size}",
-            "The download or copy is incomplete: get the file again.",
-        )
+    refuse_short(header)

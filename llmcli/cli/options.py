@@ -1,6 +1,5 @@
 """The flags that chat and bench share, and their checks: everything is refused before anything loads."""
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from llmcli.errors import UsageError
-from llmcli.inference import DEVICE_PATTERN, DTYPES, SamplingOptions
 from llmcli.inference import Quant as QuantName
+from llmcli.inference import SamplingOptions
+from llmcli.load_rules import parse_device, parse_dtype
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
 
@@ -110,10 +110,8 @@ def model_options(
     quant: Quant, dtype: str, device: str, context: int | None = None, *, weights_only: bool = False
 ) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
-    if dtype not in DTYPES:
-        raise UsageError(f"--dtype {dtype!r} is not known", f"Allowed: {', '.join(DTYPES)}.")
-    if not re.fullmatch(DEVICE_PATTERN, device):
-        raise UsageError(f"--device {device!r} is not known", "Allowed: auto, cpu, mps, cuda, cuda:N.")
+    parse_dtype(dtype)
+    parse_device(device)
     if context is not None and context < 1:
         raise UsageError(f"--ctx {context} is not allowed", "Allowed: a whole number of tokens from 1.")
     return ModelOptions(quant.value, dtype, device, context, weights_only)

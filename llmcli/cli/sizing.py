@@ -37,7 +37,7 @@ def show_estimate(model: str | None, registry: Path | None, request: SizeRequest
     subject = find(model, registry)
     answer = estimate(subject, request, version(ENGINE))
     if output is TableFormat.json:
-        console.write_json(render.as_json(answer))
+        console.write_json(answer)
     else:
         render.show_table(answer, subject.architecture)
 

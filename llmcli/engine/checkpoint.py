@@ -11,16 +11,17 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAn
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from llmcli.engine.failures import reason_of
-from llmcli.errors import ModelError, UsageError
-from llmcli.inference import DTYPES, Quant
+from llmcli.errors import ModelError
+from llmcli.inference import Quant
+from llmcli.load_rules import parse_dtype
+from llmcli.units import some
 
 
 def resolve_dtype(text: str, config: Any, stored: str | None) -> torch.dtype:
     """A name to its dtype; `auto` to the config's, else to what most of the weights are `stored` in, else float32."""
-    if text not in DTYPES:
-        raise UsageError(f"--dtype {text!r} is not known", f"Allowed: {', '.join(DTYPES)}.")
-    if text != "auto":
-        chosen: torch.dtype = getattr(torch, DTYPES[text])
+    name = parse_dtype(text)
+    if name != "auto":
+        chosen: torch.dtype = getattr(torch, name)
         return chosen
     declared = getattr(config, "dtype", None) or getattr(config.get_text_config(decoder=True), "dtype", None)
     if isinstance(declared, torch.dtype):
@@ -86,7 +87,7 @@ def _refuse_incomplete(path: Path, info: dict[str, Any]) -> None:
     for names, what in ((missing, "missing"), (mismatched, "of another shape than config.json says")):
         if names:
             raise ModelError(
-                f"{path}: {_some(names)} {'is' if len(names) == 1 else 'are'} {what}",
+                f"{path}: {_tensors(names)} {'is' if len(names) == 1 else 'are'} {what}",
                 "The checkpoint is incomplete or belongs to another config: fetch it again.",
             )
     if info.get("error_msgs"):
@@ -101,14 +102,13 @@ def _refuse_more_layers(path: Path, config: Any, info: dict[str, Any]) -> None:
     beyond = sorted(key for key, match in numbered if match and int(match[1]) >= layers)
     if beyond:
         raise ModelError(
-            f"{path}: config.json says {layers} layers, the checkpoint holds more: {_some(beyond)}",
+            f"{path}: config.json says {layers} layers, the checkpoint holds more: {_tensors(beyond)}",
             "Config and weights do not belong together: fetch the model again.",
         )
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return f"tensor{'' if len(names) == 1 else 's'} {shown}" + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+def _tensors(names: Sequence[str]) -> str:
+    return f"tensor{'' if len(names) == 1 else 's'} {some(names)}"
 
 
 def _is_quantized(model: Any) -> bool:

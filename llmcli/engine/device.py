@@ -1,29 +1,26 @@
 """Which device, and how much memory it has left."""
 
-import re
 import shutil
 
 import psutil
 import torch
 
 from llmcli.errors import UsageError
-from llmcli.inference import DEVICE_PATTERN
+from llmcli.load_rules import parse_device
 
 
 def resolve_device(text: str) -> torch.device:
     """`auto`, `cpu`, `mps`, `cuda` or `cuda:N` to a device that is there. Raises UsageError when it is not."""
-    if text == "auto":
+    kind, index = parse_device(text)
+    if kind == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda:0")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    match = re.fullmatch(DEVICE_PATTERN, text)
-    if not match:
-        raise UsageError(f"--device {text!r} is not known", "Allowed: auto, cpu, mps, cuda, cuda:N.")
-    if text.startswith("cuda"):
-        return _cuda(int(match[1] or 0))
-    if text == "mps" and not torch.backends.mps.is_available():
+    if kind == "cuda":
+        return _cuda(index)
+    if kind == "mps" and not torch.backends.mps.is_available():
         raise UsageError("--device mps: this machine has no Metal device", "Use --device cpu or auto.")
-    return torch.device(text)
+    return torch.device(kind)
 
 
 def _cuda(index: int) -> torch.device:

@@ -50,10 +50,11 @@ class Sampler:
         else:
             scores = logits
         best, index = logits.max(-1)
+        finite = torch.isfinite(best)
         if not self._greedy or self._processors:
-            index = self._choose(scores, finite=bool(torch.isfinite(best)))
+            index = self._choose(scores, finite)
         # One transfer brings both the id and the check to the host.
-        token = int(torch.where(torch.isfinite(best), index, -1))
+        token = int(torch.where(finite, index, -1))
         if token < 0:
             raise LlmcliError(
                 f"the model's logits are not finite numbers (the largest is {float(best)})",
@@ -63,7 +64,10 @@ class Sampler:
             self._seen = torch.cat((self._seen, index.view(1, 1)), dim=-1)
         return token
 
-    def _choose(self, scores: torch.Tensor, *, finite: bool) -> torch.Tensor:
-        if self._greedy or not finite:
+    def _choose(self, scores: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:
+        if self._greedy:
             return scores.argmax(-1)
-        return torch.multinomial(scores.softmax(-1), 1, generator=self._random)[0]
+        weights = scores.softmax(-1)
+        # Drawing from NaN is an error of its own; what is drawn here instead is thrown away by the caller.
+        weights = torch.where(finite, weights, torch.ones_like(weights))
+        return torch.multinomial(weights, 1, generator=self._random)[0]

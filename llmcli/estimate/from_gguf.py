@@ -10,6 +10,7 @@ from llmcli.estimate.config import Config
 from llmcli.estimate.layers import FULL_ATTENTION, LayerGroup, LayerSpec
 from llmcli.estimate.refusals import refuse
 from llmcli.models.gguf import GgufHeader, GgufTensor
+from llmcli.models.gguf_checks import refuse_short, refuse_split
 
 MODEL_TYPES = {
     "bloom": "bloom",
@@ -61,16 +62,8 @@ def from_gguf(header: GgufHeader) -> Architecture:
 
 
 def _model_type(header: GgufHeader) -> str:
-    if header.split_count > 1:
-        raise ModelError(
-            f"{header.path} is one of {header.split_count} parts of a split model",
-            "Merge them first: llama-gguf-split --merge FIRST.gguf OUT.gguf",
-        )
-    if not header.complete:
-        raise ModelError(
-            f"{header.path} is cut short: {header.file_size} bytes of {header.needed_size}",
-            "The file is not fully downloaded: get it again.",
-        )
+    refuse_split(header)
+    refuse_short(header)
     for key, reason in _REASONS:
         if header.field(key):
             raise refuse(str(header.path), header.architecture, f"{reason} ({header.architecture}.{key})")

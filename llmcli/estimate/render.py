@@ -1,4 +1,4 @@
-"""The answer of `estimate-kv` as a table for people and as JSON."""
+"""The answer of `estimate-kv` as a table for people."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -11,13 +11,6 @@ from llmcli.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-
-def as_json(estimate: Estimate) -> str:
-    """The contract `llmcli.estimate/1` as indented JSON."""
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(estimate), indent=2).decode() + "\n"
 
 
 def show_table(estimate: Estimate, model: Architecture) -> None:

@@ -1,6 +1,7 @@
 """The phase line: one request in one line."""
 
-from llmcli.metrics.record import Phases, RequestRecord, Tokens
+from llmcli.inference import ModelInfo
+from llmcli.metrics.record import Model, Phases, RequestRecord, Tokens
 from llmcli.units import percent_text, rate_text, seconds_text
 
 RATE_FROM = 64
@@ -24,6 +25,11 @@ def phase_line(record: RequestRecord) -> str:
     if record.finish_reason not in {"eos", "stop"}:
         parts.append(record.finish_reason)
     return " · ".join(parts)
+
+
+def weights_format(model: Model | ModelInfo) -> str:
+    """What the weights are in: the dtype, or the quantization with the dtype that it computes in."""
+    return model.dtype if model.quant == "none" else f"{model.quant} ({model.dtype})"
 
 
 def verdict(phases: Phases) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from llmcli.inference import Trace
@@ -48,12 +48,17 @@ def rates_of(trace: Trace, seconds: Seconds, chars: int) -> Rates:
     )
 
 
-def inter_token_latency(arrivals: Sequence[float]) -> Percentiles:
-    """Percentiles over the n-1 gaps of n arrivals (seconds); all None below two arrivals."""
-    gaps = sorted((after - before) * 1000 for before, after in itertools.pairwise(arrivals))
-    if not gaps:
+def gaps_ms(arrivals: Sequence[float]) -> tuple[float, ...]:
+    """The n-1 gaps of n arrivals (seconds), in milliseconds."""
+    return tuple((after - before) * 1000 for before, after in itertools.pairwise(arrivals))
+
+
+def inter_token_latency(gaps: Iterable[float]) -> Percentiles:
+    """Percentiles over gaps between arrivals in milliseconds; all None without gaps."""
+    ordered = sorted(gaps)
+    if not ordered:
         return Percentiles(None, None, None, None)
-    return Percentiles(percentile(gaps, 0.5), percentile(gaps, 0.95), percentile(gaps, 0.99), gaps[-1])
+    return Percentiles(*(percentile(ordered, share) for share in (0.5, 0.95, 0.99, 1.0)))
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

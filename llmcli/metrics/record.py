@@ -9,7 +9,7 @@ import msgspec
 
 from llmcli.inference import GenerateRequest, ModelInfo, Trace
 from llmcli.metrics.phases import Delivery, Seconds, Shares, dominant, seconds_of, shares_of
-from llmcli.metrics.rates import Percentiles, Rates, inter_token_latency, rates_of
+from llmcli.metrics.rates import Percentiles, Rates, gaps_ms, inter_token_latency, rates_of
 from llmcli.metrics.roofline import bytes_per_step
 
 SCHEMA = "llmcli.request/1"
@@ -182,7 +182,7 @@ def record_of(
         tokens=Tokens(trace.prompt, trace.cached, trace.evaluated, trace.truncated, trace.generated, trace.steps),
         seconds=seconds,
         rates=rates_of(trace, seconds, delivery.chars),
-        itl_ms=inter_token_latency(trace.arrivals),
+        itl_ms=inter_token_latency(gaps_ms(trace.arrivals)),
         phases=Phases(shares, dominant(seconds, shares)),
         ceiling=ceiling_of(info, trace.kv_bytes),
         cache=CacheUse(),
@@ -197,9 +197,3 @@ def record_of(
 def _sampling(request: GenerateRequest) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(request.sampling)
     return {**values, "stop": list(request.stop), "ignore_eos": request.ignore_eos}
-
-
-def to_json(value: Any, **more: Any) -> str:
-    """A result as indented JSON with a final newline; `more` adds top-level fields. NaN and infinity become null."""
-    fields = {**msgspec.to_builtins(value), **more}
-    return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode() + "\n"

@@ -10,7 +10,8 @@ from llmcli.errors import ModelError, ModelNotFound
 from llmcli.models import magic
 from llmcli.models.generative import refuse_unless_decoder
 from llmcli.models.json_file import read_json_object
-from llmcli.models.safetensors import RUNNABLE, Checkpoint, read_checkpoint, some
+from llmcli.models.safetensors import RUNNABLE, Checkpoint, read_checkpoint
+from llmcli.units import some
 
 _TOKENIZERS: tuple[tuple[frozenset[str], str | None], ...] = (
     (frozenset({"tokenizer.json"}), None),

@@ -1,7 +1,6 @@
 """`llmcli.json` in a converted model's directory: that it is complete, and which files of which sizes it holds."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -32,15 +31,14 @@ def read_format(directory: Path) -> int | None:
 
 
 def write(directory: Path) -> None:
-    """Declare a converted directory complete, keeping what a converter noted in its own llmcli.json."""
+    """Declare a converted directory complete."""
     path = directory / FILENAME
-    notes: dict[str, Any] = msgspec.json.decode(path.read_bytes(), type=dict[str, Any]) if path.exists() else {}
     files = {
         file.relative_to(directory).as_posix(): file.stat().st_size
         for file in sorted(directory.rglob("*"))
         if file.is_file() and file != path
     }
-    content = msgspec.json.encode(notes | {"format": FORMAT, "files": files})
+    content = msgspec.json.encode({"format": FORMAT, "files": files})
     path.write_bytes(msgspec.json.format(content, indent=2) + b"\n")
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -12,8 +11,9 @@ from llmcli import paths
 from llmcli.errors import ModelError
 from llmcli.models import magic
 from llmcli.models.safetensors_header import TensorFacts, read_header
+from llmcli.units import some
 
-__all__ = ["INDEX", "SINGLE", "Checkpoint", "TensorFacts", "read_checkpoint", "read_header", "some"]
+__all__ = ["INDEX", "SINGLE", "Checkpoint", "TensorFacts", "read_checkpoint", "read_header"]
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -72,13 +72,6 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         raise ModelError(f"{paths.display(directory / files[0])} holds no tensors", "Fetch the weights again.")
     _check_index(directory, index, tensors)
     return Checkpoint(tuple(directory / name for name in files), tensors)
-
-
-def some(names: Iterable[str]) -> str:
-    """Up to three names, and how many more there are."""
-    names = sorted(names)
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _listing(directory: Path) -> set[str]:

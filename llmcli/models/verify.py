@@ -7,6 +7,7 @@ from llmcli import paths
 from llmcli.errors import ModelError
 from llmcli.models import manifest, store
 from llmcli.models.gguf import read_gguf
+from llmcli.models.gguf_checks import refuse_short
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located
 from llmcli.models.safetensors import Checkpoint
@@ -37,11 +38,7 @@ def verify(located: Located, report: Report = lambda _done, _total: None) -> str
 def _verify_original(located: Located, report: Report) -> str:
     path = located.require()
     header = read_gguf(path)
-    if not header.complete:
-        raise ModelError(
-            f"{paths.display(path)} has {header.file_size:,} bytes; its header says {header.needed_size:,}",
-            "Incomplete download or copy? Fetch the file again.",
-        )
+    refuse_short(header)
     expected = located.entry.sha256 if located.entry else None
     if not expected:
         return f"GGUF of {bytes_text(header.file_size)}, header complete"

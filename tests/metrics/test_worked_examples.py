@@ -11,7 +11,7 @@ from traces import INFO, record, trace_of
 from llmcli.inference import GenerateRequest, SamplingOptions
 from llmcli.metrics.line import phase_line
 from llmcli.metrics.phases import Delivery, seconds_of, shares_of
-from llmcli.metrics.rates import inter_token_latency
+from llmcli.metrics.rates import gaps_ms, inter_token_latency
 from llmcli.metrics.record import record_of
 from llmcli.metrics.roofline import bytes_per_step, decode_ceiling
 
@@ -99,7 +99,7 @@ def test_one_token_has_no_generation_rate():
 
 
 def test_inter_token_latency_leaves_out_the_first_token():
-    itl = inter_token_latency([10.0, 10.1, 10.2, 10.4])
+    itl = inter_token_latency(gaps_ms([10.0, 10.1, 10.2, 10.4]))
     assert (itl.p50, itl.max) == pytest.approx((100, 200))
 
 
