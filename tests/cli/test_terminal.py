@@ -109,7 +109,7 @@ def test_a_bench_in_forty_columns_is_one_figure_a_line(tiny, home):
     child = spawn("bench", tiny, "--prompt-len", 4, "--out-len", 3, "--repeats", 2, home=home, columns=40, TERM="dumb")
     output = finish(child)
     assert re.search(r"^prefill tok/s +\d", output, re.MULTILINE)
-    assert re.search(r"^dominant +(decode|prefill)", output, re.MULTILINE)
+    assert re.search(r"^dominant +(decode|prefill|other)", output, re.MULTILINE)
 
 
 def test_a_terminal_without_a_prompt_says_what_to_do(home):
