@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from llmcli.cli.opening import find, prepare
+from llmcli.cli.fetching import find, prepare
 from llmcli.engine.attention import NAME
 from llmcli.engine.cache import new_cache
 from llmcli.engine.generate import forward

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 import torch
 
 from llmcli.chat.answer import answer
-from llmcli.cli.opening import find, prepare
+from llmcli.cli.fetching import find, prepare
 from llmcli.engine.cache import new_cache
 from llmcli.engine.start import start_engine
 from llmcli.inference import GenerateRequest, LoadRequest, Message, Sampling

@@ -13,7 +13,10 @@ from llmcli.errors import LlmcliError
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupted", "error"]
-Quant = Literal["none", "nf4"]
+Quant = Literal["none", "int8", "nf4", "fp4"]
+QuantChoice = Literal["auto", "none", "int8", "nf4", "fp4"]
+CacheSource = Literal["none", "live", "session"]
+MissReason = Literal["prefix_changed", "expired", "evicted", "model_changed", "not_croppable"]
 Clock = Callable[[], float]
 """Seconds from a monotonic clock."""
 
@@ -30,21 +33,24 @@ class Message:
 class LoadRequest:
     """A model to load. `path`: a directory of safetensors weights with config and tokenizer.
 
+    quant: `auto` quantizes only what was packed to about 4 bits already, and only on CUDA.
     dtype: `auto` (the checkpoint's) or a torch name. device: auto, cpu, mps, cuda or cuda:N.
     context: upper bounds on prompt + generated tokens, each with who sets it; the model's own limit holds as well.
     stored_bytes, stored_dtype: the weights as they lie on disk (dtype: torch's name), None where that is not known.
+    packed_bits: bits per weight of the GGUF file that the directory was converted from, None for other directories.
     """
 
     path: Path
     name: str
     source: str
     revision: str | None = None
-    quant: Quant = "none"
+    quant: QuantChoice = "none"
     dtype: str = "auto"
     device: str = "auto"
     context: tuple[tuple[int, str], ...] = ()
     stored_bytes: int | None = None
     stored_dtype: str | None = None
+    packed_bits: float | None = None
     weights_only: bool = False
     """Load without a tokenizer: enough for `bench`, which feeds ids."""
 
@@ -90,7 +96,9 @@ class ModelInfo:
 
     streamed_bytes: weights that a decode step reads (not an untied input embedding); None where experts make it vary.
     context_bound_by: who sets the context limit, `model` or a name of the request's `context`.
-    threads: of the CPU kernels.
+    threads: of the CPU kernels. cache_reuse: whether a request may continue the cache of the one before it.
+    system_role: whether the chat template takes a system message; where it does not, its text goes into the first
+    user message.
     """
 
     name: str
@@ -113,6 +121,8 @@ class ModelInfo:
     generation_defaults: SamplingOptions
     versions: dict[str, str]
     notices: tuple[str, ...] = ()
+    cache_reuse: bool = False
+    system_role: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +130,14 @@ class GenerateRequest:
     """One request. `prompt`: the conversation to answer, or exact token ids.
 
     ignore_eos: run to max_new_tokens whatever comes (bench). stop: texts that end the answer, never part of it.
+    reuse_cache: continue the cache of the last such request as far as the ids agree, and keep this one's.
     """
 
     prompt: tuple[Message, ...] | tuple[int, ...]
     sampling: Sampling
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    reuse_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +162,8 @@ class Trace:
     """Raw facts of one request: token counts, and clock readings in seconds of the engine's clock.
 
     A reading is None when the request ended before that event. `arrivals` has one reading per generated token.
+    cache_break_at: the position from which a cache that was there did not agree with the prompt, None where it agreed
+    to its end or there was none. cache_age: seconds since its last use. miss_reason: why less than all of it was used.
     """
 
     prompt: int
@@ -170,6 +184,10 @@ class Trace:
     peak_bytes: int | None = None
     kv_bytes: int | None = None
     error: LlmcliError | None = None
+    cache_source: CacheSource = "none"
+    cache_age: float | None = None
+    cache_break_at: int | None = None
+    miss_reason: MissReason | None = None
 
     @property
     def generated(self) -> int:

@@ -8,8 +8,9 @@ from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.chat.prompt import read_messages
 from llmcli.chat.sampling import resolve_sampling, without_effect
 from llmcli.chat.screen import HiddenScreen, StdoutScreen
+from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures
-from llmcli.cli.opening import find, open_engine
+from llmcli.cli.opening import open_engine
 from llmcli.cli.question import Display, Question
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions

@@ -9,8 +9,9 @@ from llmcli.bench.render import TABLE_WIDTH, lines, table, title, unstable
 from llmcli.bench.result import BenchResult, Repetition, bench_result, test_result
 from llmcli.bench.run import run_plan
 from llmcli.chat.interrupt import cancel_on_interrupt
+from llmcli.cli.fetching import find
 from llmcli.cli.figures import table as figures
-from llmcli.cli.opening import find, open_engine
+from llmcli.cli.opening import open_engine
 from llmcli.cli.options import ModelOptions, TableFormat
 from llmcli.errors import LlmcliError
 from llmcli.metrics.explain import rows

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from llmcli import console, paths
 from llmcli.cli import models_view
-from llmcli.cli.opening import find, prepare
+from llmcli.cli.fetching import find, prepare
 from llmcli.cli.options import TableFormat
 from llmcli.errors import ConfigError, LlmcliError, ModelError, ModelNotFound, UsageError
 from llmcli.models.integrity import check_directory

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from llmcli.errors import UsageError
-from llmcli.inference import Quant as QuantName
+from llmcli.inference import QuantChoice as QuantName
 from llmcli.inference import SamplingOptions
 from llmcli.load_rules import parse_device, parse_dtype
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule

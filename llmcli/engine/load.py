@@ -14,7 +14,7 @@ from llmcli.engine.failures import translate
 from llmcli.engine.generate import forward
 from llmcli.engine.loaded import Loaded
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
-from llmcli.inference import Clock, LoadRequest
+from llmcli.inference import Clock, LoadRequest, Quant
 from llmcli.units import bytes_text
 
 _CURE = "Use --quant nf4, a smaller model, or free memory first."
@@ -33,7 +33,8 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         config = read_config(request.path)
         dtype = resolve_dtype(request.dtype, config, request.stored_dtype)
         _refuse_too_large(request, dtype, device)
-        model = load_model(request.path, config, dtype, request.quant, device)
+        quant: Quant = "none" if request.quant == "auto" else request.quant
+        model = load_model(request.path, config, dtype, quant, device)
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
         _warm_up(request, model)
