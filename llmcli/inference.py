@@ -72,7 +72,8 @@ class SamplingOptions:
 class Sampling:
     """The values in force. temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off.
 
-    origins: where each came from: `flag`, `models.toml`, `generation_config.json`, `default`, or `drawn` for a seed.
+    origins: where each came from: `/set`, `flag`, `models.toml`, `generation_config.json`, `default`, or `drawn` for
+    a seed.
     """
 
     temperature: float

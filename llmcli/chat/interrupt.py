@@ -1,13 +1,18 @@
-"""Ctrl-C and SIGTERM while an answer runs: the first ends the answer, the second the program."""
+"""Ctrl-C, SIGTERM and a closed terminal: while an answer runs the first ends the answer, the second the program."""
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
 from llmcli.errors import Interrupted, Terminated
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end the program; SIGHUP comes when its terminal is closed."""
+
+Handler = Callable[[int, FrameType | None], None]
 
 
 class Cancellation(threading.Event):
@@ -15,31 +20,46 @@ class Cancellation(threading.Event):
 
     number: int = signal.SIGINT
 
+    @property
+    def ends_program(self) -> bool:
+        """Whether more than the answer should end."""
+        return self.is_set() and self.number in ENDING
+
     def end(self) -> NoReturn:
         """Raise the error that the program ends with after a cancel."""
-        raise Terminated if self.number == signal.SIGTERM else Interrupted
+        raise Terminated if self.number in ENDING else Interrupted
+
+
+@contextmanager
+def handling(handlers: dict[int, Handler]) -> Iterator[None]:
+    """Handle signals in this block; one that was ignored from the start (`nohup`, background jobs) stays ignored.
+
+    Outside the main thread, where no handler can be installed, nothing is handled.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {}
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 @contextmanager
 def cancel_on_interrupt() -> Iterator[Cancellation]:
-    """A cancellation that the first Ctrl-C or SIGTERM sets; a second one ends the program.
-
-    Outside the main thread, where no handler can be installed, it is never set by a signal.
-    """
+    """A cancellation that the first Ctrl-C, SIGTERM or SIGHUP sets; a second one ends the program."""
     cancel = Cancellation()
-    if threading.current_thread() is not threading.main_thread():
-        yield cancel
-        return
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if cancel.is_set():
-            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+            raise Terminated if number in ENDING else KeyboardInterrupt
         cancel.number = number
         cancel.set()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handling(dict.fromkeys((signal.SIGINT, *ENDING), handle)):
         yield cancel
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

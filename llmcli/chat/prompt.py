@@ -49,6 +49,14 @@ def stdin_is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
+def stdin_is_terminal() -> bool:
+    """Whether a person can type into stdin."""
+    try:
+        return sys.stdin.isatty()
+    except (ValueError, AttributeError):
+        return False
+
+
 def read_messages(sources: PromptSources, notice: Notice) -> tuple[Message, ...]:
     """The conversation of a one-shot request: files and stdin first, then the text, as one user message.
 

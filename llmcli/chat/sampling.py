@@ -8,8 +8,7 @@ from llmcli.sampling_rules import MAX_NEW_TOKENS
 _DEFAULTS = SamplingOptions(
     temperature=0.0, top_p=1.0, top_k=0, min_p=0.0, repetition_penalty=1.0, max_new_tokens=MAX_NEW_TOKENS
 )
-
-
+_UNSET = SamplingOptions()
 _FILTERS = ("top_p", "top_k", "min_p", "seed")
 
 
@@ -19,12 +18,23 @@ def without_effect(flags: SamplingOptions, sampling: Sampling) -> str:
     return ", ".join(given) + (" is" if len(given) == 1 else " are") if given and sampling.greedy else ""
 
 
-def resolve_sampling(flags: SamplingOptions, entry: SamplingOptions, model: SamplingOptions) -> Sampling:
-    """Flag > models.toml entry > generation_config.json > default, value by value.
+def resolve_sampling(
+    flags: SamplingOptions,
+    entry: SamplingOptions,
+    model: SamplingOptions,
+    chosen: SamplingOptions = _UNSET,
+) -> Sampling:
+    """`/set` > flag > models.toml entry > generation_config.json > default, value by value.
 
     Sampling without a seed gets one drawn, so that any answer can be repeated from its record.
     """
-    sources = (("flag", flags), ("models.toml", entry), ("generation_config.json", model), ("default", _DEFAULTS))
+    sources = (
+        ("/set", chosen),
+        ("flag", flags),
+        ("models.toml", entry),
+        ("generation_config.json", model),
+        ("default", _DEFAULTS),
+    )
     values: dict[str, float | int | None] = {}
     origins: dict[str, str] = {}
     for name in SamplingOptions.__dataclass_fields__:

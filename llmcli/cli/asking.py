@@ -12,6 +12,7 @@ from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import open_engine
 from llmcli.cli.question import Display, Question
+from llmcli.cli.reporting import tell_why_cut
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
 
@@ -21,7 +22,8 @@ def ask(question: Question) -> None:
     located = find(question.model, question.registry)
     if question.sources.empty:
         raise UsageError(
-            "the interactive mode is not there yet", 'Ask one question: llmcli chat -p "…", or pipe it in.'
+            "there is no question, and stdin is no terminal to ask one on",
+            'Ask one: llmcli chat -p "…", or pipe it in.',
         )
     messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     asked = time.perf_counter()
@@ -52,10 +54,6 @@ def _finish(display: Display, result: Answer) -> None:
             console.write_json(record, text=result.text)
     finally:
         show_figures(record, display.stats, explain=display.explain)
-    if record.finish_reason == "length":
-        limit = record.sampling["max_new_tokens"]
-        console.say(f"notice: the answer was cut at {limit} tokens; --max-new-tokens N allows more")
-    if record.finish_reason == "context":
-        console.say(f"notice: the answer was cut: the context of {record.model.context_limit} tokens is full")
+    tell_why_cut(record, more="--max-new-tokens N", room="shorten the prompt")
     if result.error is not None:
         raise result.error

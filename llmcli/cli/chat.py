@@ -1,8 +1,6 @@
-"""`llmcli chat`: the flags of one question."""
+"""`llmcli chat`: the flags of a conversation or of one question."""
 
-from llmcli.chat.prompt import PromptSources, stdin_is_piped
 from llmcli.cli import options as flags
-from llmcli.cli.question import Display, Question
 from llmcli.inference import SamplingOptions
 
 
@@ -30,14 +28,26 @@ def chat(
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,
 ) -> None:
-    """Ask a model: the answer on stdout, and on stderr a line that says where the time went.
+    """Talk to a model, or ask it one question: the answer on stdout, on stderr a line that says where the time went.
 
-    The message is what -f names, then what is piped into stdin, then the text of -p.
+    A question is what -f names, then what is piped into stdin, then the text of -p. Without one, on a terminal, a
+    conversation begins: /help lists its commands.
     """
-    from llmcli.cli.asking import ask  # its imports take longer than showing --help may
+    from llmcli.chat.prompt import PromptSources, stdin_is_piped, stdin_is_terminal
+    from llmcli.cli.question import Display, Question  # imports that take longer than showing --help may
 
     sampling = SamplingOptions(temperature, top_p, top_k, min_p, repetition_penalty, seed, max_new_tokens)
     loading = flags.model_options(quant, dtype, device, ctx)
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
     display = Display(not (no_stream or json), json, stats, explain)
-    ask(Question(model, registry, loading, sources, flags.check_sampling(sampling), flags.check_stops(stop), display))
+    question = Question(
+        model, registry, loading, sources, flags.check_sampling(sampling), flags.check_stops(stop), display
+    )
+    if sources.empty and stdin_is_terminal():
+        from llmcli.cli.conversing import converse
+
+        converse(question)
+    else:
+        from llmcli.cli.asking import ask
+
+        ask(question)

@@ -36,7 +36,7 @@ def measure(measurement: Measurement) -> None:
     located = find(measurement.model, measurement.registry)
     if located.entry and located.entry.context:
         require_context(plan, located.entry.context, located.name)
-    engine = open_engine(located, measurement.loading, announce=False)  # the title of the table says it
+    engine = open_engine(located, measurement.loading, announced=False)  # the title of the table says it
     require_context(plan, engine.info.context_limit, engine.info.name)
     repetitions: list[Repetition] = []
     failed: LlmcliError | None = None

@@ -6,7 +6,7 @@ from llmcli import console
 from llmcli.cli.fetching import prepare
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.start import start_engine
-from llmcli.inference import LoadRequest
+from llmcli.inference import Engine, LoadRequest, ModelInfo
 from llmcli.metrics.line import weights_format
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from llmcli.engine.local import LocalEngine
 
 
-def open_engine(located: Located, options: ModelOptions, *, announce: bool = True) -> "LocalEngine":
-    """Load a model that was found, whatever has to be fetched or converted before; `announce`: say what was loaded."""
-    return load_engine(load_request(located, options), announce=announce)
+def open_engine(located: Located, options: ModelOptions, *, announced: bool = True) -> "LocalEngine":
+    """Load a model that was found, whatever has to be fetched or converted before; `announced`: say what was loaded."""
+    return load_engine(load_request(located, options), announced=announced)
 
 
 def load_request(located: Located, options: ModelOptions) -> LoadRequest:
@@ -42,18 +42,22 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
     )
 
 
-def load_engine(request: LoadRequest, *, announce: bool = True) -> "LocalEngine":
-    """Load it, and say what the model's notices are and, with `announce`, what was loaded."""
+def load_engine(request: LoadRequest, *, announced: bool = True) -> "LocalEngine":
+    """Load it, and say what there is to say about it."""
     engine = start_engine(request)
-    for notice in engine.info.notices:
-        console.say(f"notice: {notice}")
-    if announce:
-        console.say(_loaded_line(engine), style="dim")
+    announce(engine, loaded=announced)
     return engine
 
 
-def _loaded_line(engine: "LocalEngine") -> str:
-    info = engine.info
+def announce(engine: Engine, *, loaded: bool = True) -> None:
+    """Say the model's notices and, with `loaded`, what was loaded."""
+    for notice in engine.info.notices:
+        console.say(f"notice: {notice}")
+    if loaded:
+        console.say(_loaded_line(engine.info), style="dim")
+
+
+def _loaded_line(info: ModelInfo) -> str:
     source = info.source.split("/", maxsplit=1)[0] if info.source.startswith("wheel:") else info.source
     parts = (
         f"{info.name} from {source}",

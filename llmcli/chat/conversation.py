@@ -1,0 +1,33 @@
+"""What has been said: the turns that every new question is rendered with."""
+
+from dataclasses import dataclass, replace
+
+from llmcli.inference import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A system text and turns, each a question with its answer: user and assistant strictly alternate.
+
+    Templates of many models refuse anything else, so a question that got no answer leaves no trace.
+    """
+
+    system: str = ""
+    turns: tuple[Message, ...] = ()
+
+    def asking(self, question: str) -> tuple[Message, ...]:
+        """The messages of a request for the answer to `question`."""
+        system = (Message("system", self.system),) if self.system else ()
+        return (*system, *self.turns, Message("user", question))
+
+    def answered(self, question: str, answer: str) -> "Conversation":
+        """With one more turn, exactly as it was generated, cut short or not."""
+        return replace(self, turns=(*self.turns, Message("user", question), Message("assistant", answer)))
+
+    def cleared(self) -> "Conversation":
+        """Without its turns; the system text stays."""
+        return replace(self, turns=())
+
+    def with_system(self, system: str) -> "Conversation":
+        """With another system text, or none when it is empty."""
+        return replace(self, system=system)

@@ -1,0 +1,207 @@
+"""The conversation loop: read a message, answer it, show where the time went, again."""
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from llmcli.chat import commands
+from llmcli.chat.answer import Answer, Screen, answer
+from llmcli.chat.conversation import Conversation
+from llmcli.chat.interrupt import ENDING, Cancellation, cancel_on_interrupt, handling
+from llmcli.chat.loading import Loading
+from llmcli.chat.reader import Reader
+from llmcli.chat.settings import Settings
+from llmcli.chat.typing_ahead import unechoed
+from llmcli.errors import LlmcliError, OutputFailed, Terminated
+from llmcli.inference import Engine, GenerateRequest
+from llmcli.metrics.record import RequestRecord
+
+
+class AnswerScreen(Screen, Protocol):
+    """A screen that an answer ends on a line of its own."""
+
+    def end(self) -> None:
+        """Finish the last line."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What a person sees, and what is kept of an answer.
+
+    say: one notice. fail: an error. waiting: shown while the model loads. screen: where the next answer goes.
+    finished: an answer has ended; its figures are shown and its record is kept.
+    """
+
+    say: Callable[[str], None]
+    fail: Callable[[LlmcliError], None]
+    waiting: Callable[[], AbstractContextManager[object]]
+    screen: Callable[[], AnswerScreen]
+    finished: Callable[[Answer, Settings], None]
+    show: Callable[["Repl"], None]
+    stats: Callable[["Repl"], None]
+
+
+class Repl:
+    """A conversation with one engine.
+
+    Whatever ends an answer – Ctrl-C, no memory, a fault in the engine – the conversation lives on. It ends with
+    Ctrl-D, `/exit`, Ctrl-C twice, SIGTERM, a closed terminal, or a model that cannot be loaded.
+    """
+
+    def __init__(
+        self, reader: Reader, loading: Loading, face: Face, *, system: str, settings: Settings, stream: bool = True
+    ) -> None:
+        self.conversation = Conversation(system)
+        self.settings = settings
+        self.records: list[RequestRecord] = []
+        self._reader = reader
+        self._loading = loading
+        self._face = face
+        self._stream = stream
+        self._told = False
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine, None while it loads."""
+        return self._loading.engine
+
+    def run(self) -> None:
+        """Talk until the person leaves. Raises Interrupted, Terminated, OutputFailed, or what loading raised."""
+        with handling({signal.SIGINT: self._on_interrupt, **dict.fromkeys(ENDING, self._on_end)}):
+            while True:
+                self._loading.check()
+                try:
+                    line = self._reader.read()
+                except EOFError:
+                    return
+                if line.strip() and not self._take(commands.parse(line)):
+                    return
+
+    def _on_interrupt(self, _number: int, _frame: object) -> None:
+        """Ctrl-C where no answer runs: a plain prompt starts a new line; between two prompts nothing is to be ended."""
+        if self._reader.waiting:
+            raise KeyboardInterrupt
+
+    def _on_end(self, _number: int, _frame: object) -> None:
+        error = Terminated()
+        if not self._reader.leave(error):
+            raise error
+
+    def _take(self, line: commands.Line) -> bool:
+        """Do what a line asks for; False to leave."""
+        if isinstance(line, commands.Text):
+            self._ask(line.content)
+        elif isinstance(line, commands.Unknown):
+            near = f" Did you mean {line.near}?" if line.near else ""
+            self._face.say(f"there is no command {line.word}.{near} /help lists them; /{line.word} sends it as text")
+        elif line.name == "/exit":
+            return False
+        else:
+            self._command(line)
+        return True
+
+    def _command(self, command: commands.Command) -> None:
+        actions: dict[str, Callable[[str], None]] = {
+            "/help": lambda _: self._face.say(commands.help_text()),
+            "/clear": lambda _: self._clear(),
+            "/system": self._system,
+            "/set": self._set,
+            "/show": lambda _: self._face.show(self),
+            "/stats": self._stats,
+        }
+        try:
+            actions[command.name](command.argument)
+        except OutputFailed:
+            raise
+        except LlmcliError as error:
+            self._face.fail(error)
+
+    def _clear(self) -> None:
+        turns = len(self.conversation.turns) // 2
+        self.conversation = self.conversation.cleared()
+        self._face.say(f"forgotten: {turns} turn{'' if turns == 1 else 's'}; the system text stays")
+
+    def _system(self, text: str) -> None:
+        if not text:
+            self._face.say(self.conversation.system or "there is no system text; /system TEXT sets one")
+            return
+        self.conversation = self.conversation.with_system("" if text.lower() == "off" else text)
+        again = "; the next answer evaluates the conversation anew" if self.conversation.turns else ""
+        self._face.say(f"system text {'set' if self.conversation.system else 'removed'}{again}")
+        self._told = False
+
+    def _set(self, argument: str) -> None:
+        if not argument:
+            self._face.show(self)
+            return
+        name, _, value = argument.partition(" ")
+        self.settings = self.settings.changed(name, value.strip())
+        self._face.say(f"{name.lower()} {value.strip()}")
+
+    def _stats(self, argument: str) -> None:
+        if argument:
+            self._set(f"stats {argument}")
+        else:
+            self._face.stats(self)
+
+    def _ask(self, question: str) -> None:
+        with cancel_on_interrupt() as cancel, unechoed():
+            try:
+                result = self._answer(question, cancel)
+            except LlmcliError as error:
+                self._loading.check()
+                self._face.fail(error)
+                result = None
+        if result is not None:
+            self._keep(question, result)
+        if cancel.ends_program:
+            cancel.end()
+
+    def _answer(self, question: str, cancel: Cancellation) -> Answer | None:
+        """Answer, or None when the person does not want to wait for the model."""
+        asked = time.perf_counter()
+        engine = self._engine(cancel)
+        if engine is None:
+            self._face.say("interrupted while the model loads; the message was not sent")
+            return None
+        sampling = self.settings.sampling(engine.info.generation_defaults)
+        messages = self.conversation.asking(question)
+        request = GenerateRequest(messages, sampling, self.settings.stop, reuse_cache=engine.info.cache_reuse)
+        self._tell(engine)
+        screen = self._face.screen()
+        waited = time.perf_counter() - asked
+        try:
+            return answer(engine, request, screen, cancel, stream=self._stream, load_wait=waited)
+        finally:
+            screen.end()
+
+    def _engine(self, cancel: Cancellation) -> Engine | None:
+        if self._loading.done:
+            return self._loading.engine
+        with self._face.waiting():
+            return self._loading.wait(cancel)
+
+    def _tell(self, engine: Engine) -> None:
+        """What is worth saying once about this model and this system text."""
+        if self.conversation.system and not engine.info.system_role and not self._told:
+            self._told = True
+            self._face.say(NO_SYSTEM_ROLE)
+
+    def _keep(self, question: str, result: Answer) -> None:
+        self.records.append(result.record)
+        self._face.finished(result, self.settings)
+        if isinstance(result.error, OutputFailed):
+            raise result.error
+        if result.text or result.record.finish_reason in {"eos", "stop", "length", "context"}:
+            self.conversation = self.conversation.answered(question, result.text)
+        else:
+            self._face.say("nothing was answered, so the message is not part of the conversation")
+        if result.error is not None:
+            self._face.fail(result.error)
+
+
+NO_SYSTEM_ROLE = "notice: the model's template has no system role; the system text goes in front of the first message"

@@ -1,0 +1,85 @@
+"""What can be changed while a conversation runs: `/set NAME VALUE`."""
+
+import difflib
+import shlex
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from llmcli.chat.sampling import resolve_sampling
+from llmcli.errors import UsageError
+from llmcli.inference import Sampling, SamplingOptions
+from llmcli.sampling_rules import RULES, broken_rule
+
+StatsLevel = Literal["off", "line", "full"]
+SAMPLING = tuple(option.name for option in fields(SamplingOptions))
+NAMES = (*SAMPLING, "stop", "stats")
+_WHOLE = {"top_k", "seed", "max_new_tokens"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """chosen: what `/set` says; flags: the command line; entry: models.toml. stats: what follows every answer."""
+
+    flags: SamplingOptions
+    entry: SamplingOptions
+    chosen: SamplingOptions = field(default_factory=SamplingOptions)
+    stop: tuple[str, ...] = ()
+    stats: StatsLevel = "line"
+
+    def sampling(self, model: SamplingOptions) -> Sampling:
+        """The values in force; `model`: those of generation_config.json."""
+        return resolve_sampling(self.flags, self.entry, model, chosen=self.chosen)
+
+    def changed(self, name: str, text: str) -> "Settings":
+        """With `name` set to what `text` says; `default` takes it back. Raises UsageError saying what is allowed."""
+        name = name.lower().replace("-", "_")
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            raise UsageError(
+                f"there is no setting {name!r}" + (f"; the nearest is {near[0]}" if near else ""),
+                f"Settings: {', '.join(NAMES)}.",
+            )
+        if not text:
+            raise UsageError(f"/set {name} needs a value", f"Allowed: {_allowed(name)}; or default.")
+        if name == "stats":
+            return replace(self, stats=_stats(text))
+        if name == "stop":
+            return replace(self, stop=() if text == "default" else _stops(text))
+        value: Any = None if text == "default" else _number(name, text)
+        return replace(self, chosen=replace(self.chosen, **{name: value}))
+
+
+def _allowed(name: str) -> str:
+    if name in RULES:
+        return RULES[name][1]
+    return ", ".join(get_args(StatsLevel)) if name == "stats" else "texts that end the answer, in quotes"
+
+
+def _stats(text: str) -> StatsLevel:
+    for level in get_args(StatsLevel):
+        if text.lower() == level:
+            chosen: StatsLevel = level
+            return chosen
+    if text == "default":
+        return "line"
+    raise UsageError(f"stats {text!r} is not allowed", f"Allowed: {_allowed('stats')}.")
+
+
+def _stops(text: str) -> tuple[str, ...]:
+    try:
+        stops = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"stop {text}: {error}", 'Put each text in quotes: /set stop "END" "###"') from None
+    if "" in stops:
+        raise UsageError("an empty stop text is not allowed", "Give a text of at least one character.")
+    return stops
+
+
+def _number(name: str, text: str) -> float | int:
+    try:
+        value = int(text) if name in _WHOLE else float(text)
+    except ValueError:
+        raise UsageError(f"{name} {text!r} is no number", f"Allowed: {_allowed(name)}.") from None
+    if allowed := broken_rule(name, value):
+        raise UsageError(f"{name} {text} is not allowed", f"Allowed: {allowed}.")
+    return value

@@ -1,0 +1,136 @@
+"""The prompt on a terminal: history, multi-line editing, bracketed paste, completion of commands."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import History
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from llmcli.chat.commands import COMMANDS
+from llmcli.chat.pastes import Pastes
+from llmcli.chat.reader import LEAVING, quoted_open, readable, unquoted
+from llmcli.errors import Interrupted, LlmcliError
+
+if TYPE_CHECKING:
+    from prompt_toolkit.output import Output
+
+MARK = "> "
+
+
+class TerminalReader:
+    """Reads messages with prompt-toolkit.
+
+    status: what stands below the line, None for nothing. begin: called once the first prompt is on the screen.
+    """
+
+    waiting = False
+
+    def __init__(self, history: History, status: Callable[[], str | None], begin: Callable[[], None]) -> None:
+        self._pastes = Pastes()
+        self._begin = begin
+        self._hinted = False
+        self._session: PromptSession[str] = PromptSession(
+            MARK,
+            multiline=True,
+            prompt_continuation=lambda width, _line, _wraps: " " * width,
+            history=history,
+            key_bindings=self._keys(),
+            completer=WordCompleter(list(COMMANDS), sentence=True),
+            complete_while_typing=Condition(lambda: self._session.default_buffer.text.startswith("/")),
+            reserve_space_for_menu=0,
+            bottom_toolbar=status,
+            enable_open_in_editor=True,
+            enable_suspend=True,
+            output=_output(),
+        )
+
+    def read(self) -> str:
+        """The next message; an empty line asks again."""
+        while True:
+            try:
+                line = self._session.prompt(pre_run=self._begin)
+            except KeyboardInterrupt:
+                continue
+            self._hinted = False
+            return unquoted(readable(self._pastes.expanded(line)))
+
+    def leave(self, error: LlmcliError) -> bool:
+        """End a waiting `read` with `error`, from any thread or a signal handler."""
+        app = self._session.app
+        if app.loop is None or not app.is_running:
+            return False
+
+        def end() -> None:
+            if app.is_running and not app.is_done:
+                app.exit(exception=error)
+
+        app.loop.call_soon_threadsafe(end)
+        return True
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Call `show` with the prompt taken away for a moment, or at once when there is none."""
+        app = self._session.app
+        if app.loop is None or not app.is_running:
+            show()
+            return
+
+        def print_above() -> None:
+            if app.is_running and not app.is_done:
+                run_in_terminal(show)
+            else:
+                show()
+
+        app.loop.call_soon_threadsafe(print_above)
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter", filter=Condition(lambda: not quoted_open(self._session.default_buffer.text)))
+        def _send(event: KeyPressEvent) -> None:
+            event.current_buffer.validate_and_handle()
+
+        @keys.add("escape", "enter")
+        def _newline(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @keys.add(Keys.BracketedPaste)
+        def _paste(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text(self._pastes.shown(event.data))
+
+        @keys.add("c-c")
+        @keys.add("<sigint>")
+        def _clear(event: KeyPressEvent) -> None:
+            self._interrupt(event)
+
+        return keys
+
+    def _interrupt(self, event: KeyPressEvent) -> None:
+        """Clear the line; an empty one asks whether to leave, and leaves the second time."""
+        buffer = event.current_buffer
+        if buffer.text:
+            self._hinted = False
+            buffer.reset()
+        elif self._hinted:
+            event.app.exit(exception=Interrupted())
+        else:
+            self._hinted = True
+            run_in_terminal(lambda: sys.stderr.write(LEAVING + "\n"))
+
+
+def _output() -> "Output | None":
+    """Output that asks the terminal no questions: its answers would be taken for typing while weights load."""
+    if sys.platform == "win32":
+        return None
+    from prompt_toolkit.output.color_depth import ColorDepth
+    from prompt_toolkit.output.vt100 import Vt100_Output
+
+    output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"), default_color_depth=ColorDepth.from_env())
+    output.enable_cpr = False
+    return output

@@ -1,0 +1,111 @@
+"""`llmcli chat` without a question: the conversation, put together from its parts."""
+
+import os
+import sys
+from functools import partial
+
+from llmcli import __version__, console, paths
+from llmcli.chat.answer import Answer
+from llmcli.chat.loading import Loading
+from llmcli.chat.overview import overview, session_line
+from llmcli.chat.prompt import clean
+from llmcli.chat.reader import PlainReader, Reader
+from llmcli.chat.repl import Face, Repl
+from llmcli.chat.screen import StdoutScreen
+from llmcli.chat.settings import Settings
+from llmcli.cli.fetching import find
+from llmcli.cli.figures import show_figures, table
+from llmcli.cli.opening import announce, load_request
+from llmcli.cli.options import Stats
+from llmcli.cli.question import Question
+from llmcli.cli.reporting import tell_why_cut
+from llmcli.engine.start import start_engine
+from llmcli.errors import LlmcliError, UsageError
+from llmcli.inference import SamplingOptions
+from llmcli.metrics.explain import rows
+
+HISTORY = "history"
+
+
+def converse(question: Question) -> None:
+    """Talk until the person leaves; raises what ended the conversation, if it was not Ctrl-D or /exit."""
+    if question.display.json:
+        raise UsageError("--json needs a question", 'Ask one: llmcli chat --json -p "…", or pipe it in.')
+    located = find(question.model, question.registry)
+    request = load_request(located, question.loading)
+    loading = Loading(lambda: start_engine(request))
+    reader = _reader(loading, located.name)
+    entry = located.entry.sampling if located.entry else SamplingOptions()
+    settings = Settings(question.sampling, entry, stop=question.stop, stats=question.display.stats.value)
+    system = question.sources.system or ""
+    repl = Repl(
+        reader,
+        loading,
+        _face(question, located.name),
+        system=clean(os.fsencode(system), "--system", console.say),
+        settings=settings,
+        stream=question.display.stream,
+    )
+    console.say(f"llmcli {__version__} · {located.name} · /help lists commands, Ctrl-D leaves", style="dim")
+    try:
+        repl.run()
+    finally:
+        if loading.done and repl.engine is not None:
+            repl.engine.close()
+
+
+def _reader(loading: Loading, name: str) -> Reader:
+    """The prompt for this terminal; the model begins to load when it is on the screen."""
+
+    def done() -> None:
+        try:
+            engine = loading.engine
+        except LlmcliError as error:
+            if not reader.leave(error) and reader.waiting:
+                reader.above(lambda: console.say("the model cannot be loaded; Enter shows why"))
+        else:
+            if engine is not None:
+                reader.above(partial(announce, engine))
+
+    def begin() -> None:
+        loading.begin(done)
+
+    reader: Reader
+    if console.plain(sys.stdout) or console.plain(sys.stderr):
+        reader = PlainReader(console.say, begin)
+        return reader
+    from llmcli.chat.message_history import MessageHistory
+    from llmcli.chat.terminal_reader import TerminalReader
+
+    history = MessageHistory(paths.state_dir() / HISTORY, console.say)
+    reader = TerminalReader(history, lambda: None if loading.done else f"loading {name} …", begin)
+    return reader
+
+
+def _face(question: Question, name: str) -> Face:
+    return Face(
+        say=console.say,
+        fail=console.explain_error,
+        waiting=lambda: console.progress(f"loading {name}"),
+        screen=StdoutScreen,
+        finished=partial(_finished, question),
+        show=lambda repl: console.say(_overview(repl)),
+        stats=_stats,
+    )
+
+
+def _finished(question: Question, result: Answer, settings: Settings) -> None:
+    """Show the figures of an answer, and why it was cut."""
+    show_figures(result.record, Stats(settings.stats), explain=question.display.explain)
+    tell_why_cut(result.record, more="/set max_new_tokens N", room="/clear forgets the conversation")
+
+
+def _overview(repl: Repl) -> str:
+    info = repl.engine.info if repl.engine is not None else None
+    return overview(info, repl.conversation, repl.settings, repl.records)
+
+
+def _stats(repl: Repl) -> None:
+    if repl.records:
+        console.say(table(rows(repl.records[-1]), meanings=False))
+    console.say(session_line(repl.records))
