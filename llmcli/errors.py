@@ -10,7 +10,7 @@
     ├── OutputFailed            1    stdout cannot be written
     │   └── OutputClosed      141    the reader of stdout has gone away
     ├── Interrupted           130    Ctrl-C
-    └── Terminated            143    SIGTERM
+    └── Terminated            143    SIGTERM, or SIGHUP: the terminal was closed
 
 The number is the exit code. Only `cli.app.main` turns these into text.
 """

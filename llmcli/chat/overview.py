@@ -47,7 +47,8 @@ def _settings(info: ModelInfo | None, settings: Settings) -> list[tuple[str, str
     rows = []
     for name in SAMPLING:
         value, origin = getattr(sampling, name), sampling.origins[name]
-        rows.append((name, "(none)" if value is None else f"{value:g} ({origin})"))
+        shown = "drawn for every answer" if origin == "drawn" else f"{value} ({origin})"
+        rows.append((name, "(none)" if value is None else shown))
     stops = " ".join(map(repr, settings.stop))
     return [*rows, ("stop", stops or "(none)"), ("stats", settings.stats)]
 

@@ -29,7 +29,7 @@ class Reader(Protocol):
         ...
 
     def above(self, show: Callable[[], None]) -> None:
-        """Call `show`, from any thread, so that what it prints does not garble a line being typed."""
+        """If a line is being typed, call `show` so that what it prints does not garble it; from any thread."""
         ...
 
 
@@ -80,11 +80,10 @@ class PlainReader:
         return False
 
     def above(self, show: Callable[[], None]) -> None:
-        """Call `show` on a line of its own."""
+        """Call `show` on a line of its own, if a line is being waited for."""
         if self.waiting:
             self._mark("\n")
-        show()
-        if self.waiting:
+            show()
             self._mark("> ")
 
     def _message(self) -> str:

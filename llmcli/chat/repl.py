@@ -32,13 +32,15 @@ class AnswerScreen(Screen, Protocol):
 class Face:
     """What a person sees, and what is kept of an answer.
 
-    say: one notice. fail: an error. waiting: shown while the model loads. screen: where the next answer goes.
-    finished: an answer has ended; its figures are shown and its record is kept.
+    say: one notice. fail: an error. waiting: shown while the model loads. loaded: the model is there; called before
+    every answer. screen: where the next answer goes. finished: an answer has ended; its figures are shown and its
+    record is kept.
     """
 
     say: Callable[[str], None]
     fail: Callable[[LlmcliError], None]
     waiting: Callable[[], AbstractContextManager[object]]
+    loaded: Callable[[Engine], None]
     screen: Callable[[], AnswerScreen]
     finished: Callable[[Answer, Settings], None]
     show: Callable[["Repl"], None]
@@ -187,6 +189,7 @@ class Repl:
 
     def _tell(self, engine: Engine) -> None:
         """What is worth saying once about this model and this system text."""
+        self._face.loaded(engine)
         if self.conversation.system and not engine.info.system_role and not self._told:
             self._told = True
             self._face.say(NO_SYSTEM_ROLE)

@@ -75,17 +75,14 @@ class TerminalReader:
         return True
 
     def above(self, show: Callable[[], None]) -> None:
-        """Call `show` with the prompt taken away for a moment, or at once when there is none."""
+        """Call `show` with the prompt taken away for a moment, if there is one."""
         app = self._session.app
         if app.loop is None or not app.is_running:
-            show()
             return
 
         def print_above() -> None:
             if app.is_running and not app.is_done:
                 run_in_terminal(show)
-            else:
-                show()
 
         app.loop.call_soon_threadsafe(print_above)
 

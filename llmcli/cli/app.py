@@ -62,8 +62,7 @@ app.add_typer(models_app, name="models")
 def main() -> NoReturn:
     """Run the program and exit with one of the codes of `llmcli.errors`."""
     console.prepare()
-    with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, _terminate)
+    _end_on_signals()
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -79,6 +78,15 @@ def main() -> NoReturn:
         logging.shutdown()
         os._exit(code)
     sys.exit(code)
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM, and SIGHUP unless `nohup` has it ignored, end the program in order."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(number, _terminate)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> NoReturn:

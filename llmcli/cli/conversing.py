@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from functools import partial
 
 from llmcli import __version__, console, paths
@@ -21,7 +22,7 @@ from llmcli.cli.question import Question
 from llmcli.cli.reporting import tell_why_cut
 from llmcli.engine.start import start_engine
 from llmcli.errors import LlmcliError, UsageError
-from llmcli.inference import SamplingOptions
+from llmcli.inference import Engine, SamplingOptions
 from llmcli.metrics.explain import rows
 
 HISTORY = "history"
@@ -34,14 +35,15 @@ def converse(question: Question) -> None:
     located = find(question.model, question.registry)
     request = load_request(located, question.loading)
     loading = Loading(lambda: start_engine(request))
-    reader = _reader(loading, located.name)
+    announced = Once()
+    reader = _reader(loading, located.name, announced)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     settings = Settings(question.sampling, entry, stop=question.stop, stats=question.display.stats.value)
     system = question.sources.system or ""
     repl = Repl(
         reader,
         loading,
-        _face(question, located.name),
+        _face(question, located.name, announced),
         system=clean(os.fsencode(system), "--system", console.say),
         settings=settings,
         stream=question.display.stream,
@@ -54,7 +56,22 @@ def converse(question: Question) -> None:
             repl.engine.close()
 
 
-def _reader(loading: Loading, name: str) -> Reader:
+class Once:
+    """Says what was loaded, the first time that it is called: by the loading thread or before the first answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._said = False
+
+    def __call__(self, engine: Engine) -> None:
+        """Say it, unless that has happened."""
+        with self._lock:
+            if not self._said:
+                self._said = True
+                announce(engine)
+
+
+def _reader(loading: Loading, name: str, announced: Once) -> Reader:
     """The prompt for this terminal; the model begins to load when it is on the screen."""
 
     def done() -> None:
@@ -65,7 +82,7 @@ def _reader(loading: Loading, name: str) -> Reader:
                 reader.above(lambda: console.say("the model cannot be loaded; Enter shows why"))
         else:
             if engine is not None:
-                reader.above(partial(announce, engine))
+                reader.above(partial(announced, engine))
 
     def begin() -> None:
         loading.begin(done)
@@ -82,11 +99,12 @@ def _reader(loading: Loading, name: str) -> Reader:
     return reader
 
 
-def _face(question: Question, name: str) -> Face:
+def _face(question: Question, name: str, announced: Once) -> Face:
     return Face(
         say=console.say,
         fail=console.explain_error,
         waiting=lambda: console.progress(f"loading {name}"),
+        loaded=announced,
         screen=StdoutScreen,
         finished=partial(_finished, question),
         show=lambda repl: console.say(_overview(repl)),

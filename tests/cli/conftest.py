@@ -72,6 +72,17 @@ generate.forward = lambda *arguments: time.sleep(0.05) or real(*arguments)
 
 
 @pytest.fixture
+def slow_prefill(tmp_path):
+    """A program in which every forward of several tokens takes three seconds longer."""
+    code = """
+import llmcli.engine.generate as generate
+real = generate.forward
+generate.forward = lambda model, ids, cache: time.sleep(3 * (ids.shape[1] > 1)) or real(model, ids, cache)
+"""
+    return _customized(tmp_path, "llmcli.engine.serve", code)
+
+
+@pytest.fixture
 def slow_import(tmp_path):
     """A program that says `importing` on stderr before it imports torch, and then takes its time."""
     return _customized(tmp_path, "torch", 'sys.stderr.write("importing\\n"); sys.stderr.flush(); time.sleep(20)')

@@ -110,10 +110,3 @@ def test_a_bench_in_forty_columns_is_one_figure_a_line(tiny, home):
     output = finish(child)
     assert re.search(r"^prefill tok/s +\d", output, re.MULTILINE)
     assert re.search(r"^dominant +(decode|prefill|other)", output, re.MULTILINE)
-
-
-def test_a_terminal_without_a_prompt_says_what_to_do(home):
-    child = spawn("chat", home=home, TERM="dumb")
-    output = finish(child)
-    assert child.exitstatus == 2
-    assert "interactive mode is not there yet" in output
