@@ -407,3 +407,16 @@ def test_answers_are_on_record(talk, home):
     leave(talk)
     with sqlite3.connect(home / "state" / "log.db") as log:
         assert log.execute("select count(*) from requests").fetchone() == (1,)
+
+
+def test_ctrl_c_twice_in_an_answer_leaves(tiny, home, slow_prefill):
+    talk = Talk(tiny, home=home, **slow_prefill)
+    talk.until("loaded in")
+    talk.ask("hi")
+    time.sleep(1)
+    talk.child.sendintr()
+    time.sleep(0.3)
+    talk.child.sendintr()
+    output = talk.end()
+    assert talk.child.exitstatus == 130, output
+    assert "Traceback" not in output
