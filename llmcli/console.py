@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from llmcli import paths
@@ -24,6 +24,8 @@ Report = Callable[[int, int], None]
 
 _ASCII = str.maketrans({"·": "|", "…": "...", "—": "-", "–": "-", "→": "->", "×": "x", "÷": "/", "≈": "~", "±": "+-"})
 _PIPE_WIDTH = 200
+_LEAST_VALUE = 30
+"""Characters a line that a column of values needs; where there are fewer, values go below their names."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters other than tab and line feed: a terminal would act on them."""
 
@@ -154,6 +156,31 @@ def say(text: str, *, style: str | None = None) -> None:
             print(text, file=sys.stderr, flush=True)  # noqa: T201 - the one place that prints
         else:
             _console(sys.stderr).print(text, style=style)
+
+
+def say_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names and values on stderr in two columns; on a narrow terminal a value goes below its name."""
+    name = max((len(left) for left, _ in rows), default=0)
+    width = error_columns()
+    if plain(sys.stderr):
+        say("\n".join(f"{left:<{name}}  {right}" for left, right in rows))
+        return
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    beside = width - name - 2 >= _LEAST_VALUE
+    for left, right in rows:
+        value = Text(without_controls(fit_encoding(right, sys.stderr)))
+        label = Text(fit_encoding(left, sys.stderr))
+        if beside:
+            table.add_row(label, value)
+        else:
+            table.add_row(label)
+            table.add_row(Padding(value, (0, 0, 0, 4)))
+    with contextlib.suppress(OSError, ValueError, OutputClosed):
+        _console(sys.stderr).print(table)
 
 
 def explain_error(error: LlmcliError) -> None:

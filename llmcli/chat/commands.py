@@ -65,15 +65,14 @@ def parse(line: str) -> Line:
     return Unknown(match[1], near[0] if near else None)
 
 
-def help_text() -> str:
-    """Every command and key, one a line."""
+def help_rows() -> list[tuple[str, str]]:
+    """Every command and key, and what it does."""
     rows = [(f"{name} {argument}".rstrip(), words) for name, (argument, words) in COMMANDS.items()]
-    rows += [
+    return [
+        *rows,
         ("Enter", "send the message"),
         ("Alt-Enter", "new line; or begin and end a message with triple quotes"),
         ("Ctrl-C", "end the answer; at the prompt clear the line, twice on an empty one leaves"),
         ("Ctrl-X Ctrl-E", "write the message in your editor"),
         ("//…", "a message that begins with a slash"),
     ]
-    width = max(len(left) for left, _ in rows)
-    return "\n".join(f"{left:<{width}}  {right}" for left, right in rows)

@@ -13,11 +13,9 @@ from llmcli.units import percent_text, rate_text, seconds_text
 
 def overview(
     info: ModelInfo | None, conversation: Conversation, settings: Settings, records: Sequence[RequestRecord]
-) -> str:
-    """One fact a line."""
-    facts = [*_model(info), *_context(info, conversation, records), *_settings(info, settings)]
-    width = max(len(name) for name, _ in facts)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in facts)
+) -> list[tuple[str, str]]:
+    """Names and values."""
+    return [*_model(info), *_context(info, conversation, records), *_settings(info, settings)]
 
 
 def _model(info: ModelInfo | None) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +12,7 @@ from llmcli.chat.answer import Answer, Screen, answer
 from llmcli.chat.conversation import Conversation
 from llmcli.chat.interrupt import ENDING, Cancellation, cancel_on_interrupt, handling
 from llmcli.chat.loading import Loading
+from llmcli.chat.overview import overview, session_line
 from llmcli.chat.reader import Reader
 from llmcli.chat.settings import Settings
 from llmcli.chat.typing_ahead import unechoed
@@ -32,19 +33,19 @@ class AnswerScreen(Screen, Protocol):
 class Face:
     """What a person sees, and what is kept of an answer.
 
-    say: one notice. fail: an error. waiting: shown while the model loads. loaded: the model is there; called before
-    every answer. screen: where the next answer goes. finished: an answer has ended; its figures are shown and its
-    record is kept.
+    say: one notice. rows: names and values. fail: an error. waiting: shown while the model loads. loaded: the model
+    is there; called before every answer. screen: where the next answer goes. finished: an answer has ended; its
+    figures are shown and its record is kept. figures: all figures of a record.
     """
 
     say: Callable[[str], None]
+    rows: Callable[[Sequence[tuple[str, str]]], None]
     fail: Callable[[LlmcliError], None]
     waiting: Callable[[], AbstractContextManager[object]]
     loaded: Callable[[Engine], None]
     screen: Callable[[], AnswerScreen]
     finished: Callable[[Answer, Settings], None]
-    show: Callable[["Repl"], None]
-    stats: Callable[["Repl"], None]
+    figures: Callable[[RequestRecord], None]
 
 
 class Repl:
@@ -108,11 +109,11 @@ class Repl:
 
     def _command(self, command: commands.Command) -> None:
         actions: dict[str, Callable[[str], None]] = {
-            "/help": lambda _: self._face.say(commands.help_text()),
+            "/help": lambda _: self._face.rows(commands.help_rows()),
             "/clear": lambda _: self._clear(),
             "/system": self._system,
             "/set": self._set,
-            "/show": lambda _: self._face.show(self),
+            "/show": lambda _: self._show(),
             "/stats": self._stats,
         }
         try:
@@ -138,17 +139,23 @@ class Repl:
 
     def _set(self, argument: str) -> None:
         if not argument:
-            self._face.show(self)
+            self._show()
             return
         name, _, value = argument.partition(" ")
         self.settings = self.settings.changed(name, value.strip())
         self._face.say(f"{name.lower()} {value.strip()}")
 
+    def _show(self) -> None:
+        info = self.engine.info if self.engine is not None else None
+        self._face.rows(overview(info, self.conversation, self.settings, self.records))
+
     def _stats(self, argument: str) -> None:
         if argument:
             self._set(f"stats {argument}")
-        else:
-            self._face.stats(self)
+            return
+        if self.records:
+            self._face.figures(self.records[-1])
+        self._face.say(session_line(self.records))
 
     def _ask(self, question: str) -> None:
         with cancel_on_interrupt() as cancel, unechoed():

@@ -8,7 +8,6 @@ from functools import partial
 from llmcli import __version__, console, paths
 from llmcli.chat.answer import Answer
 from llmcli.chat.loading import Loading
-from llmcli.chat.overview import overview, session_line
 from llmcli.chat.prompt import clean
 from llmcli.chat.reader import PlainReader, Reader
 from llmcli.chat.repl import Face, Repl
@@ -24,6 +23,7 @@ from llmcli.engine.start import start_engine
 from llmcli.errors import LlmcliError, UsageError
 from llmcli.inference import Engine, SamplingOptions
 from llmcli.metrics.explain import rows
+from llmcli.metrics.record import RequestRecord
 
 HISTORY = "history"
 
@@ -102,13 +102,13 @@ def _reader(loading: Loading, name: str, announced: Once) -> Reader:
 def _face(question: Question, name: str, announced: Once) -> Face:
     return Face(
         say=console.say,
+        rows=console.say_rows,
         fail=console.explain_error,
         waiting=lambda: console.progress(f"loading {name}"),
         loaded=announced,
         screen=StdoutScreen,
         finished=partial(_finished, question),
-        show=lambda repl: console.say(_overview(repl)),
-        stats=_stats,
+        figures=_figures,
     )
 
 
@@ -118,12 +118,5 @@ def _finished(question: Question, result: Answer, settings: Settings) -> None:
     tell_why_cut(result.record, more="/set max_new_tokens N", room="/clear forgets the conversation")
 
 
-def _overview(repl: Repl) -> str:
-    info = repl.engine.info if repl.engine is not None else None
-    return overview(info, repl.conversation, repl.settings, repl.records)
-
-
-def _stats(repl: Repl) -> None:
-    if repl.records:
-        console.say(table(rows(repl.records[-1]), meanings=False))
-    console.say(session_line(repl.records))
+def _figures(record: RequestRecord) -> None:
+    console.say(table(rows(record), meanings=False))

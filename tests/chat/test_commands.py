@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcli.chat.commands import COMMANDS, Command, Text, Unknown, help_text, parse
+from llmcli.chat.commands import COMMANDS, Command, Text, Unknown, help_rows, parse
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_what_begins_with_no_slash_is_sent_unchanged(text):
 
 
 def test_help_names_every_command():
-    assert all(name in help_text() for name in COMMANDS)
+    assert {left.split()[0] for left, _ in help_rows()} >= set(COMMANDS)

@@ -97,8 +97,8 @@ def talk(lines, answers, *, info=INFO, system="", load=None, screen_error=None):
         loaded=lambda _: None,
         screen=lambda: Screen(shown, screen_error),
         finished=lambda result, _: kept.append(result.record),
-        show=lambda repl: said.append(repl.settings),
-        stats=lambda repl: said.append(len(repl.records)),
+        rows=said.extend,
+        figures=kept.append,
     )
     done = threading.Event()
     person = Person(lines, lambda: loading.begin(done.set))
