@@ -64,7 +64,7 @@ def _pieces(text: str, typed: Spans) -> list[tuple[str, bool]]:
 
 
 def _may_invent(backend: Any, control: ControlTokens) -> bool:
-    """Whether a normalizer can make a control token of text that is none (`＜／s＞` under NFKC)."""
+    """Whether a normalizer can make a control token of text that is none (full-width letters, under NFKC)."""
     if backend.normalizer is None:
         return False
     return not isinstance(backend.model, models.BPE) or any(token.normalized for _, token in control.by_text.values())
@@ -89,8 +89,9 @@ class _Renamed:
         self._names = {text: new_name() for text in control.by_text}
         self._gap = new_name()
         self._backend = _copy(tokenizer.backend_tokenizer, control, self._names, self._gap)
-        named = {self._backend.token_to_id(name): control.by_text[text][0] for text, name in self._names.items()}
-        self._ids: dict[int, int] = named
+        self._ids: dict[int | None, int] = {
+            self._backend.token_to_id(name): control.by_text[text][0] for text, name in self._names.items()
+        }
 
     def encode(self, text: str, typed: Spans, *, special: bool) -> list[int]:
         """Ids of `text`; see `encode_text`. Where plain text gives a control id, its characters are encoded apart."""

@@ -9,7 +9,7 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from llmcli.engine.failures import reason_of
 from llmcli.engine.placeholder import Placeholders, Spans
 from llmcli.engine.plain_text import encode_text
-from llmcli.engine.template import TEMPLATE_HINT, ChatFormat, apply, chat_format, fold_system
+from llmcli.engine.template import TEMPLATE_HINT, apply, chat_format, fold_system
 from llmcli.errors import ModelError, UsageError
 from llmcli.inference import Message
 
@@ -27,11 +27,6 @@ class Rendered:
     typed: Spans = ()
 
 
-def has_template(tokenizer: Any) -> bool:
-    """Whether the model has a chat template."""
-    return bool(getattr(tokenizer, "chat_template", None))
-
-
 def render(tokenizer: Any, messages: Sequence[Message]) -> Rendered:
     """The conversation as the model's chat template writes it, ready for the answer.
 
@@ -45,15 +40,16 @@ def render(tokenizer: Any, messages: Sequence[Message]) -> Rendered:
     if chat.template is None:
         text, typed = hidden.show("\n\n".join(m.content for m in turns))
         return Rendered(text, special=True, typed=typed)
-    text, typed = hidden.show(_write(tokenizer, chat, turns if chat.system_role else fold_system(turns)))
+    turns = turns if chat.system_role else fold_system(turns)
+    text, typed = hidden.show(_write(tokenizer, chat.template, turns, parts=chat.parts))
     if not text:
         raise ModelError("the model's chat template makes an empty prompt", TEMPLATE_HINT)
     return Rendered(text, special=False, typed=typed)
 
 
-def _write(tokenizer: Any, chat: ChatFormat, turns: Sequence[Message]) -> str:
+def _write(tokenizer: Any, template: str, turns: Sequence[Message], *, parts: bool) -> str:
     try:
-        return apply(tokenizer, chat.template or "", turns, parts=chat.parts)
+        return apply(tokenizer, template, turns, parts=parts)
     except TemplateSyntaxError as error:
         raise ModelError(
             f"the model's chat template is no valid template: {reason_of(error)}", TEMPLATE_HINT

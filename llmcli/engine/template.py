@@ -135,9 +135,8 @@ def _turn_markers(tokenizer: Any, text: str) -> set[str]:
     Paired tags (<think> … </think>, <tool_call> … </tool_call>) are part of what models write, and no markers.
     """
     added = {token.content for token in tokenizer.added_tokens_decoder.values()}
-    return {
-        t for t in added if t in text and t[:1] in tuple("<[{(|") and t[-1:] in tuple(">]})|") and not _pair(t, added)
-    }
+    bracketed = (t for t in added if t.startswith(tuple("<[{(|")) and t.endswith(tuple(">]})|")))
+    return {token for token in bracketed if token in text and not _pair(token, added)}
 
 
 def _pair(tag: str, among: set[str]) -> bool:
