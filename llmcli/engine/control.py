@@ -23,12 +23,16 @@ class ControlTokens:
 
 
 def control_tokens(tokenizer: Any, markers: Collection[str] = ()) -> ControlTokens:
-    """The special tokens of `tokenizer`, and those of its other added tokens that `markers` names."""
+    """The special tokens of `tokenizer`, and those of its other added tokens that `markers` names.
+
+    A token may have a role (BOS, EOS …) and yet not be marked as special.
+    """
     added = tokenizer.added_tokens_decoder.items()
+    named = {*tokenizer.all_special_tokens, *markers}
     by_text = {
         token.content: (token_id, token)
         for token_id, token in added
-        if (token.special or token.content in markers) and token.content.strip()
+        if (token.special or token.content in named) and token.content.strip()
     }
     return ControlTokens(by_text, _pattern(by_text))
 
