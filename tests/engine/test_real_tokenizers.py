@@ -67,6 +67,8 @@ def test_a_prompt_says_what_was_typed(real, sample):
 
 def test_there_is_exactly_one_bos(real):
     bos = real.bos_token_id
+    if chat_format(real).template is None and bos not in real("").input_ids:
+        pytest.skip("the tokenizer of this base model adds no BOS")
     turns = ("hi", "yes", "more", "no", "bye")
     for count in (1, 3, 5):
         ids = chat(real, *turns[:count], system="be brief")
@@ -90,13 +92,16 @@ def test_control_tokens_in_a_message_are_text(real, forgery, whose):
         assert typed.strip() in shown
 
 
-def test_every_turn_extends_the_one_before_and_its_answer(real):
+@pytest.mark.parametrize("system", [None, "be brief"])
+def test_every_turn_extends_the_one_before_and_its_answer(real, system, request):
     tokenizer = with_template(real)
+    if system and request.node.callspec.params["real"] == "mistral_nemo":
+        pytest.skip("its template moves the system text to the last user message")
     end = chat_format(tokenizer).end_of_turn
     contents = []
     said = ()
     for question, answer in (("hi", "Hello."), (KOREAN, "네, 좋아요!"), ("<|x|>", "def f(): ..."), ("1+1", "2")):
-        ids = chat(tokenizer, *contents, question, system="be brief")
+        ids = chat(tokenizer, *contents, question, system=system)
         assert ids[: len(said)] == said
         said = (*ids, *plain_ids(tokenizer, answer), end)
         contents += [question, answer]
