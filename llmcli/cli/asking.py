@@ -28,6 +28,10 @@ def ask(question: Question) -> None:
     messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     asked = time.perf_counter()
     engine = open_engine(located, question.loading)
+    if question.sources.system and not engine.info.system_role:
+        console.say(
+            "notice: the model's template has no system role; the system text goes in front of the first message"
+        )
     entry = located.entry.sampling if located.entry else SamplingOptions()
     sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
     if unused := without_effect(question.sampling, sampling):

@@ -11,7 +11,8 @@ from llmcli import __version__
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import chunk_tokens
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
-from llmcli.engine.prompt import has_template
+from llmcli.engine.template import chat_format
+from llmcli.engine.tokenizer_notices import tokenizer_notices
 from llmcli.errors import ModelError
 from llmcli.inference import LoadRequest, ModelInfo, SamplingOptions
 from llmcli.sampling_rules import broken_rule
@@ -49,7 +50,8 @@ def describe(
         load_seconds=seconds(),
         generation_defaults=defaults,
         versions=_versions(request),
-        notices=(*_notices(device, tokenizer, weights_only=request.weights_only), *refused),
+        notices=(*_notices(device, model, tokenizer), *refused),
+        system_role=tokenizer is None or chat_format(tokenizer).system_role,
     )
     chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
     return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk)
@@ -95,8 +97,6 @@ def _versions(request: LoadRequest) -> dict[str, str]:
     return {"llmcli": __version__, "python": platform.python_version(), **found}
 
 
-def _notices(device: torch.device, tokenizer: Any, *, weights_only: bool) -> tuple[str, ...]:
-    plain = None
-    if not weights_only and not has_template(tokenizer):
-        plain = "the model has no chat template: the prompt is completed as plain text"
-    return tuple(notice for notice in (devices.idle_gpu_notice(device), plain) if notice)
+def _notices(device: torch.device, model: Any, tokenizer: Any) -> tuple[str, ...]:
+    idle = devices.idle_gpu_notice(device)
+    return (*([idle] if idle else []), *(() if tokenizer is None else tokenizer_notices(model, tokenizer)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
 
 
@@ -22,7 +23,13 @@ class Loaded:
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Every id that ends an answer: the union of config, generation_config and tokenizer."""
+    """Every id that ends an answer: the union of config, generation_config, tokenizer and chat template."""
+    end_of_turn = None if tokenizer is None else chat_format(tokenizer).end_of_turn
+    return named_eos_ids(model, tokenizer) | frozenset(_as_ids(end_of_turn))
+
+
+def named_eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The ids that config, generation_config or tokenizer name as the end."""
     config = model.config.get_text_config(decoder=True)
     sources = (config, getattr(model, "generation_config", None), tokenizer)
     return frozenset(i for source in sources for i in _as_ids(getattr(source, "eos_token_id", None)))
