@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 
 from llmcli.inference import Message
 
+NO_SYSTEM_ROLE = "notice: the model's template has no system role; the system text goes in front of the first message"
+
 
 @dataclass(frozen=True, slots=True)
 class Conversation:

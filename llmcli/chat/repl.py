@@ -9,7 +9,7 @@ from typing import Protocol
 
 from llmcli.chat import commands
 from llmcli.chat.answer import Answer, Screen, answer
-from llmcli.chat.conversation import Conversation
+from llmcli.chat.conversation import NO_SYSTEM_ROLE, Conversation
 from llmcli.chat.interrupt import ENDING, Cancellation, cancel_on_interrupt, handling
 from llmcli.chat.loading import Loading
 from llmcli.chat.overview import overview, session_line
@@ -212,6 +212,3 @@ class Repl:
             self._face.say("nothing was answered, so the message is not part of the conversation")
         if result.error is not None:
             self._face.fail(result.error)
-
-
-NO_SYSTEM_ROLE = "notice: the model's template has no system role; the system text goes in front of the first message"

@@ -4,6 +4,7 @@ import time
 
 from llmcli import console
 from llmcli.chat.answer import Answer, answer
+from llmcli.chat.conversation import NO_SYSTEM_ROLE
 from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.chat.prompt import read_messages
 from llmcli.chat.sampling import resolve_sampling, without_effect
@@ -29,9 +30,7 @@ def ask(question: Question) -> None:
     asked = time.perf_counter()
     engine = open_engine(located, question.loading)
     if question.sources.system and not engine.info.system_role:
-        console.say(
-            "notice: the model's template has no system role; the system text goes in front of the first message"
-        )
+        console.say(NO_SYSTEM_ROLE)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
     if unused := without_effect(question.sampling, sampling):
