@@ -25,6 +25,7 @@ def chat(
     json: flags.JsonOption = False,
     stats: flags.StatsOption = flags.Stats.line,
     explain: flags.ExplainOption = False,
+    no_log: flags.NoLogOption = False,
     quant: flags.QuantOption = flags.Quant.none,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
@@ -40,4 +41,5 @@ def chat(
     loading = flags.model_options(quant, dtype, device, ctx)
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
     display = Display(not (no_stream or json), json, stats, explain)
-    ask(Question(model, registry, loading, sources, flags.check_sampling(sampling), flags.check_stops(stop), display))
+    stops = flags.check_stops(stop)
+    ask(Question(model, registry, loading, sources, flags.check_sampling(sampling), stops, display, log=not no_log))
