@@ -88,7 +88,7 @@ def seconds_figure(seconds: float) -> str:
         return f"{seconds:.0f}"
     if seconds >= 9.995:
         return f"{seconds:.1f}"
-    return f"{seconds:.2f}" if seconds >= 0.00995 or seconds <= 0 else f"{seconds:.3f}"
+    return f"{seconds:.3f}" if 0.0005 <= seconds < 0.00995 else f"{seconds:.2f}"
 
 
 def rate_text(per_second: float) -> str:

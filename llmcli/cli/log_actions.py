@@ -9,6 +9,7 @@ from llmcli.cli.log_reading import reading, records_of, say_no_match
 from llmcli.cli.options import TableFormat
 from llmcli.errors import LogUnusable, UsageError
 from llmcli.metrics.log_stats import stats_of
+from llmcli.metrics.record import SCHEMA
 from llmcli.metrics.request_log import Row, Selection
 from llmcli.metrics.since import parse_since
 
@@ -81,6 +82,4 @@ def _show(row: Row, output: TableFormat) -> None:
     elif record is not None:
         log_view.show(record)
     else:
-        raise LogUnusable(
-            f"the log's record of request {row.id} is damaged", "Its row in log.db is no llmcli.request/1."
-        )
+        raise LogUnusable(f"the log's record of request {row.id} is damaged", f"Its row is no {SCHEMA}.")

@@ -13,11 +13,11 @@ from llmcli.units import some
 def reading() -> Iterator[LogReader | None]:
     """A reader, None when nothing has been logged yet, which is said. Raises LogUnusable."""
     with open_reader(paths.log_file()) as log:
-        if log is not None and not log.newest(Selection(), 1):
-            log = None
-        if log is None:
-            console.say(f"no request has been logged yet ({paths.display(paths.log_file())})")
-        yield log
+        if log is not None and log.newest(Selection(), 1):
+            yield log
+            return
+        console.say(f"no request has been logged yet ({paths.display(paths.log_file())})")
+        yield None
 
 
 def records_of(rows: Iterable[Row]) -> Iterator[RequestRecord]:

@@ -1,11 +1,12 @@
 """Logged requests for people: one row each, or all figures of one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from llmcli import console
+from llmcli.cli.columns import Column, Layout, fitting
 from llmcli.cli.figures import table
 from llmcli.console import without_controls
 from llmcli.metrics.explain import rows
@@ -15,26 +16,31 @@ from llmcli.units import rate_figure, seconds_figure
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.table import Table
 
 _ID = 8
 """Characters of an id that are shown."""
 
-_WIDE = 110
-_COLUMNS = {
-    80: ("id", "time", "cmd", "model", "prompt", "prefill", "ttft", "decode", "total", "dominant"),
-    60: ("id", "time", "model", "prefill", "decode", "total", "dominant"),
-    0: ("id", "time", "prompt", "total", "dominant"),
-}
-"""Least width of a terminal -> the columns that fit."""
-
 _HEADINGS = {
+    "id": "id",
+    "time": "time",
+    "command": "cmd",
+    "model": "model",
     "prompt": "prompt\n(cached)",
     "prefill": "prefill\ns tok/s",
     "ttft": "ttft\ns",
     "decode": "decode\ns tok/s",
     "total": "total\ns",
+    "dominant": "dominant",
 }
+_LEFT = {"id", "time", "command", "model", "dominant"}
+_LEAST_MODEL = 6
+_NARROW = (
+    ("id", "time", "model", "prompt", "prefill", "decode", "total", "dominant"),
+    ("id", "time", "model", "prefill", "decode", "total", "dominant"),
+    ("id", "time", "prompt", "total", "dominant"),
+    ("id", "time", "total", "dominant"),
+)
+"""What is shown where there is less and less room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +51,23 @@ class RequestList:
 
     def __rich_console__(self, _console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """Choose the columns by the width that there is."""
-        names = next(names for least, names in _COLUMNS.items() if options.max_width >= least)
-        yield _list_table(self.records, names, wide=options.max_width >= _WIDE)
+        yield fitting(list(self._layouts()), options.max_width)
+
+    def _layouts(self) -> Iterator[Layout]:
+        yield self._layout(tuple(_HEADINGS), wide=True)
+        yield self._layout(tuple(_HEADINGS), wide=False)
+        for names in _NARROW:
+            yield self._layout(names, wide=False)
+
+    def _layout(self, names: Sequence[str], *, wide: bool) -> Layout:
+        rows = [_cells(record, wide=wide) for record in self.records]
+        return Layout(tuple(_column(name, rows) for name in names), gap=2 if wide else 1)
 
 
-def _list_table(records: Sequence[RequestRecord], names: Sequence[str], *, wide: bool) -> "Table":
-    from rich.table import Table
-
-    grid = Table(box=None, pad_edge=False, padding=(0, 2 if wide else 1, 0, 0), header_style="bold")
-    for name in names:
-        if name == "model":
-            grid.add_column(name, overflow="ellipsis", no_wrap=True, vertical="bottom")
-        else:
-            justify = "right" if name in _HEADINGS else "left"
-            grid.add_column(_HEADINGS.get(name, name), justify=justify, no_wrap=True, vertical="bottom")
-    for record in records:
-        cells = _cells(record, wide=wide)
-        grid.add_row(*(without_controls(cells[name]) for name in names))
-    return grid
+def _column(name: str, rows: Sequence[dict[str, str]]) -> Column:
+    cells = tuple(without_controls(row[name]) for row in rows)
+    least = _LEAST_MODEL if name == "model" else None
+    return Column(_HEADINGS[name], cells, "left" if name in _LEFT else "right", least)
 
 
 def _cells(record: RequestRecord, *, wide: bool) -> dict[str, str]:
@@ -71,7 +76,7 @@ def _cells(record: RequestRecord, *, wide: bool) -> dict[str, str]:
     return {
         "id": record.id[:_ID],
         "time": local_time(record.started_at) if wide else _short_time(record.started_at),
-        "cmd": record.command,
+        "command": record.command,
         "model": record.model.name,
         "prompt": f"{tokens.prompt} ({tokens.cached})" if tokens.cached else str(tokens.prompt),
         "prefill": _phase(seconds.prefill, rates.prompt_eval_tps if tokens.evaluated >= RATE_FROM else None),

@@ -1,21 +1,19 @@
 """The statistics of the log for people: per model, what takes the time, and how fast each phase is."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from llmcli import console
+from llmcli.cli.columns import Column, Layout, fitting
 from llmcli.cli.log_view import local_time
 from llmcli.console import without_controls
-from llmcli.metrics.line import verdict
 from llmcli.metrics.log_stats import Bucket, LogStats, ModelStats
-from llmcli.metrics.log_sums import Totals
+from llmcli.metrics.log_sums import Rate, Totals
+from llmcli.metrics.record import Phases
 from llmcli.units import percent_text, rate_figure, seconds_figure, seconds_text
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-_FULL = 76
-"""Columns that the table of buckets needs; a narrower terminal gets fewer."""
 
 _UNFINISHED = {"interrupted": "interrupted", "error": "failed", "memory": "out of memory"}
 
@@ -27,7 +25,7 @@ def show(stats: LogStats) -> None:
         console.write_line("\n" + _head(model))
         console.show(_phases(model.totals))
         console.write_line(_prompts(model.totals) + "\n")
-        console.show(_buckets(model, narrow=console.columns() < _FULL))
+        console.show(_buckets(model))
     console.say("tok/s: all tokens ÷ all seconds of the requests that have the rate, never a mean of rates")
     if len(stats.commands) > 1:
         console.say("bench is counted too; `--command chat` leaves it out")
@@ -44,28 +42,27 @@ def _title(stats: LogStats) -> str:
 def _head(model: ModelStats) -> str:
     weights = model.dtype if model.quant == "none" else f"{model.quant} ({model.dtype})"
     totals = model.totals
-    share = verdict(totals.phases)
-    phase = totals.phases.dominant
-    takes = f"{phase} takes {share.removeprefix(phase).strip()} of your waiting"
+    takes = f"{totals.phases.dominant} takes {percent_text(_share(totals.phases))} of your waiting"
     count = "1 request" if totals.requests == 1 else f"{totals.requests} requests"
-    unfinished = [
-        f"{model.finish_reasons[key]} {word}" for key, word in _UNFINISHED.items() if key in model.finish_reasons
-    ]
-    also = f" ({', '.join(unfinished)}: counted with what they did)" if unfinished else ""
+    ended = model.finish_reasons
+    unfinished = ", ".join(f"{ended[reason]} {word}" for reason, word in _UNFINISHED.items() if reason in ended)
+    also = f" ({unfinished}: counted with what they did)" if unfinished else ""
     name = f"{model.name} · {weights} · {model.device}"
     return without_controls(f"{name}\n{takes}: {count}, {seconds_text(totals.seconds.total)}{also}")
 
 
 def _phases(totals: Totals) -> "Table":
     """Seconds, share and tokens of each phase; those of decode are n-1 per request."""
-    grid = _grid("phase", "seconds", "share", "tokens")
     shares, seconds = totals.phases.shares, totals.seconds
-    other = max(0.0, seconds.total - seconds.prefill - (seconds.decode or 0.0))
-    grid.add_row("prefill", seconds_figure(seconds.prefill), percent_text(shares.prefill), str(totals.tokens.evaluated))
-    decode = (seconds_figure(seconds.decode or 0.0), percent_text(shares.decode), str(totals.decode.tokens))
-    grid.add_row("decode", *decode)
-    grid.add_row("other", seconds_figure(other), percent_text(shares.other), "")
-    return grid
+    decode = seconds.decode or 0.0
+    other = max(0.0, seconds.total - seconds.prefill - decode)
+    columns = (
+        Column("phase", ("prefill", "decode", "other"), "left"),
+        Column("seconds", tuple(map(seconds_figure, (seconds.prefill, decode, other)))),
+        Column("share", tuple(map(percent_text, (shares.prefill, shares.decode, shares.other)))),
+        Column("tokens", (str(totals.tokens.evaluated), str(totals.decode.tokens), "")),
+    )
+    return fitting([Layout(columns)], console.columns())
 
 
 def _prompts(totals: Totals) -> str:
@@ -73,39 +70,17 @@ def _prompts(totals: Totals) -> str:
     return f"prompts: {totals.tokens.prompt} tokens, {cached} of them from the cache"
 
 
-def _buckets(model: ModelStats, *, narrow: bool) -> "Table":
-    grid = _grid("evaluated\ntokens", *(heading for heading, wide in _HEADINGS if not (narrow and wide)))
+def _buckets(model: ModelStats) -> "Table":
     rows = [(_range(bucket), bucket.totals) for bucket in model.buckets]
     if len(rows) > 1:
         rows.append(("all", model.totals))
-    for label, totals in rows:
-        cells = zip(_cells(totals), _HEADINGS, strict=True)
-        grid.add_row(label, *(cell for cell, (_, wide) in cells if not (narrow and wide)))
-    return grid
-
-
-_HEADINGS = (
-    ("requests", True),
-    ("prefill\ns", True),
-    ("prefill\ntok/s", False),
-    ("decode\ns", True),
-    ("decode\ntok/s", False),
-    ("ttft s\np50", True),
-    ("ttft s\np95", True),
-    ("dominant", False),
-)
-"""Heading of a column, and whether a narrow terminal does without."""
-
-
-def _cells(totals: Totals) -> Iterator[str]:
-    yield str(totals.requests)
-    yield seconds_figure(totals.seconds.prefill)
-    yield "-" if totals.prefill.tps is None else rate_figure(totals.prefill.tps)
-    yield seconds_figure(totals.seconds.decode or 0.0)
-    yield "-" if totals.decode.tps is None else rate_figure(totals.decode.tps)
-    yield "-" if totals.ttft.p50 is None else seconds_figure(totals.ttft.p50)
-    yield "-" if totals.ttft.p95 is None else seconds_figure(totals.ttft.p95)
-    yield f"{totals.phases.dominant.split(' ', maxsplit=1)[0]} {verdict(totals.phases).rsplit(' ', 2)[-2]} %"
+    columns = {
+        name: Column(name, tuple(cell(label, totals) for label, totals in rows), "left" if name in _LEFT else "right")
+        for name, cell in _CELLS.items()
+    }
+    rates = tuple(columns[name] for name in _RATES)
+    every = tuple(columns.values())
+    return fitting([Layout(every), Layout(every, gap=1), Layout(rates), Layout(rates, gap=1)], console.columns())
 
 
 def _range(bucket: Bucket) -> str:
@@ -114,11 +89,36 @@ def _range(bucket: Bucket) -> str:
     return str(bucket.least) if bucket.least == bucket.most else f"{bucket.least}–{bucket.most}"
 
 
-def _grid(first: str, *others: str) -> "Table":
-    from rich.table import Table
+def _rate(rate: Rate) -> str:
+    return "-" if rate.tps is None else rate_figure(rate.tps)
 
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    grid.add_column(first, no_wrap=True, vertical="bottom")
-    for name in others:
-        grid.add_column(name, justify="right", no_wrap=True, vertical="bottom")
-    return grid
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else seconds_figure(seconds)
+
+
+def _phase(phases: Phases) -> str:
+    return phases.dominant.split(" ", maxsplit=1)[0]
+
+
+def _share(phases: Phases) -> float:
+    share: float = getattr(phases.shares, _phase(phases))
+    return share
+
+
+_CELLS: dict[str, Callable[[str, Totals], str]] = {
+    "evaluated\ntokens": lambda label, _: label,
+    "requests": lambda _, totals: str(totals.requests),
+    "prefill\ns": lambda _, totals: seconds_figure(totals.seconds.prefill),
+    "prefill\ntok/s": lambda _, totals: _rate(totals.prefill),
+    "decode\ns": lambda _, totals: _seconds(totals.seconds.decode),
+    "decode\ntok/s": lambda _, totals: _rate(totals.decode),
+    "ttft s\np50": lambda _, totals: _seconds(totals.ttft.p50),
+    "ttft s\np95": lambda _, totals: _seconds(totals.ttft.p95),
+    "dominant": lambda _, totals: f"{_phase(totals.phases)} {percent_text(_share(totals.phases))}",
+}
+"""Heading -> the cell of a bucket, from its range and its figures."""
+
+_LEFT = {"evaluated\ntokens", "dominant"}
+_RATES = ("evaluated\ntokens", "prefill\ntok/s", "decode\ntok/s", "dominant")
+"""The columns that a narrow terminal shows."""

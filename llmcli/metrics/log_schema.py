@@ -83,7 +83,8 @@ def _version(connection: "Connection", path: Path, known: int) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > known:
         raise LogUnusable(
-            f"{display(path)}: written by a newer llmcli{_writer(connection)}: log version {version}, this one knows {known}",
+            f"{display(path)} was written by a newer llmcli{_writer(connection)}: "
+            f"its version is {version}, and this llmcli knows {known}",
             "Update llmcli; or move the file away, and a new log is begun.",
         )
     return version

@@ -66,6 +66,7 @@ class Sums:
         self._ttft: list[float] = []
 
     def add(self, record: RequestRecord) -> None:
+        """Count one more request."""
         tokens, seconds, rates = record.tokens, record.seconds, record.rates
         self._tokens.update({name: getattr(tokens, name) for name in TokenSums.__dataclass_fields__})
         self._seconds = sum_of([self._seconds, seconds])
@@ -78,6 +79,7 @@ class Sums:
         self.requests += 1
 
     def merge(self, other: "Sums") -> None:
+        """Count all requests of `other`."""
         self.requests += other.requests
         self._tokens.update(other._tokens)
         self._seconds = sum_of([self._seconds, other._seconds])
@@ -86,6 +88,7 @@ class Sums:
         self._ttft += other._ttft
 
     def totals(self) -> Totals:
+        """The figures of all requests so far."""
         tokens = TokenSums(**{name: self._tokens[name] for name in TokenSums.__dataclass_fields__})
         shares = shares_of(self._seconds)
         ordered = sorted(self._ttft)
