@@ -34,7 +34,7 @@ def list_requests(chosen: Selection, limit: int, output: TableFormat) -> None:
     if output is TableFormat.json:
         console.write_json({"schema": "llmcli.log/1", "requests": records})
     elif records:
-        console.show(log_view.RequestList(records))
+        console.show(log_view.request_table(records))
 
 
 def show_last(command: str | None, output: TableFormat) -> None:

@@ -1,7 +1,6 @@
 """Logged requests for people: one row each, or all figures of one."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from llmcli.metrics.record import RequestRecord
 from llmcli.units import rate_figure, seconds_figure
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.table import Table
 
 _ID = 8
 """Characters of an id that are shown."""
@@ -43,25 +42,16 @@ _NARROW = (
 """What is shown where there is less and less room."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestList:
+def request_table(records: Sequence[RequestRecord]) -> "Table":
     """One row per request; a narrow terminal gets fewer columns, a wide one the whole date and verdict."""
+    layouts = [_layout(tuple(_HEADINGS), records, wide=True), _layout(tuple(_HEADINGS), records, wide=False)]
+    layouts += [_layout(names, records, wide=False) for names in _NARROW]
+    return fitting(layouts, console.columns())
 
-    records: Sequence[RequestRecord]
 
-    def __rich_console__(self, _console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        """Choose the columns by the width that there is."""
-        yield fitting(list(self._layouts()), options.max_width)
-
-    def _layouts(self) -> Iterator[Layout]:
-        yield self._layout(tuple(_HEADINGS), wide=True)
-        yield self._layout(tuple(_HEADINGS), wide=False)
-        for names in _NARROW:
-            yield self._layout(names, wide=False)
-
-    def _layout(self, names: Sequence[str], *, wide: bool) -> Layout:
-        rows = [_cells(record, wide=wide) for record in self.records]
-        return Layout(tuple(_column(name, rows) for name in names), gap=2 if wide else 1)
+def _layout(names: Sequence[str], records: Sequence[RequestRecord], *, wide: bool) -> Layout:
+    rows = [_cells(record, wide=wide) for record in records]
+    return Layout(tuple(_column(name, rows) for name in names), gap=2 if wide else 1)
 
 
 def _column(name: str, rows: Sequence[dict[str, str]]) -> Column:

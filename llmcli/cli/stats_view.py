@@ -35,8 +35,8 @@ def _title(stats: LogStats) -> str:
     commands = ", ".join(f"{count} {name}" for name, count in stats.commands.items())
     ends = ", ".join(f"{count} {reason}" for reason, count in stats.finish_reasons.items())
     requests = "1 request" if stats.requests == 1 else f"{stats.requests} requests"
-    dates = "" if stats.first is None else f", {local_time(stats.first)[:10]} to {local_time(stats.last or '')[:10]}"
-    return without_controls(f"{requests} ({commands}){dates}\nended: {ends}")
+    days = dict.fromkeys(local_time(stamp)[:10] for stamp in (stats.first, stats.last) if stamp is not None)
+    return without_controls(f"{requests} ({commands}), {' to '.join(days)}\nended: {ends}")
 
 
 def _head(model: ModelStats) -> str:

@@ -51,7 +51,9 @@ def shell(path, statement, *values):
 def start(code, *arguments):
     """A process that writes records without torch."""
     head = f"import sys; sys.path.insert(0, {str(TESTS)!r})\n"
-    head += "from pathlib import Path\nfrom traces import record, trace_of\nfrom llmcli.metrics.request_log import add\n"
+    head += (
+        "from pathlib import Path\nfrom traces import record, trace_of\nfrom llmcli.metrics.request_log import add\n"
+    )
     program = [sys.executable, "-c", head + code, *map(str, arguments)]
     return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -78,7 +80,9 @@ def test_between_two_requests_the_log_is_one_whole_file(path, tmp_path):
 def test_the_columns_repeat_the_record(path):
     kept = record(trace_of(prompt=812, cached=790, evaluated=22, prefill=0.05, generated=165, per_token=0.01))
     add(path, kept)
-    found = shell(path, "SELECT id, model, prompt, cached, evaluated, generated, prefill, decode, dominant FROM requests")
+    found = shell(
+        path, "SELECT id, model, prompt, cached, evaluated, generated, prefill, decode, dominant FROM requests"
+    )
     assert found == [(kept.id, "test", 812, 790, 22, 165, 0.05, kept.seconds.decode, "decode")]
     assert shell(path, "SELECT json_extract(record, '$.tokens.cached') FROM requests") == [(790,)]
 
