@@ -126,14 +126,14 @@ while True:
     add(Path(sys.argv[1]), record(trace_of()))
     print("added", flush=True)
 """
-    for round_ in range(1, 5):
+    found = 0
+    for _round in range(4):
         writer = start(code, path)
         for _ in range(3):
             writer.stdout.readline()
         writer.send_signal(signal.SIGKILL)
         said = 3 + writer.communicate()[0].count("added")
-        before = 0 if round_ == 1 else found
-        found = len(rows(path))
+        before, found = found, len(rows(path))
         assert found - before in {said, said + 1}
         assert shell(path, "PRAGMA integrity_check") == [("ok",)]
     add(path, made())
