@@ -42,7 +42,7 @@ def measure(measurement: Measurement) -> None:
     require_context(plan, engine.info.context_limit, engine.info.name)
     repetitions: list[Repetition] = []
     failed: LlmcliError | None = None
-    recorder = Recorder(enabled=measurement.log)
+    recorder = Recorder(enabled=measurement.log, at_once=False)  # the progress bar has the screen
     with cancel_on_interrupt() as cancel, console.progress(f"bench {plan.name}", unit="tok") as report:
         try:
             for repetition in run_plan(engine, plan, engine.special_ids, cancel, report):

@@ -10,11 +10,17 @@ _SHORT = 0.2
 
 
 class Recorder:
-    """Writes request records to the log; a log that cannot be written is said once and never hurts the request."""
+    """Writes request records to the log; a log that cannot be written is said once and never hurts the request.
 
-    def __init__(self, *, enabled: bool = True) -> None:
+    enabled: False writes nothing. at_once: False keeps what there is to say until `close`, while something else draws
+    on the screen.
+    """
+
+    def __init__(self, *, enabled: bool = True, at_once: bool = True) -> None:
         self._enabled = enabled
+        self._at_once = at_once
         self._lost = 0
+        self._unsaid = ""
 
     def add(self, record: RequestRecord) -> None:
         """Write one record. Takes some 2 s at most; never raises but what ends the program."""
@@ -33,6 +39,9 @@ class Recorder:
 
     def close(self) -> None:
         """Say how many records were lost, if any; the recorder may be used again."""
+        if self._unsaid:
+            console.say(self._unsaid)
+            self._unsaid = ""
         if self._lost:
             what = "1 request is" if self._lost == 1 else f"{self._lost} requests are"
             console.say(f"notice: {what} not in the log")
@@ -40,5 +49,10 @@ class Recorder:
 
     def _lose(self, why: str) -> None:
         self._lost += 1
-        if self._lost == 1:
-            console.say(f"notice: the request log cannot be written: {why}")
+        if self._lost > 1:
+            return
+        notice = f"notice: the request log cannot be written: {why}"
+        if self._at_once:
+            console.say(notice)
+        else:
+            self._unsaid = notice

@@ -167,6 +167,17 @@ def test_a_fault_of_the_log_is_a_notice_and_the_end_of_the_program_stays_one(mon
             recorder.add(record(trace_of()))
 
 
+def test_a_notice_can_wait_until_the_screen_is_free(capsys):
+    unwritable(paths.log_file())
+    recorder = Recorder(at_once=False)
+    recorder.add(record(trace_of()))
+    assert capsys.readouterr().err == ""
+    recorder.close()
+    first, last = capsys.readouterr().err.splitlines()
+    assert "the request log cannot be written" in first
+    assert "1 request is not in the log" in last
+
+
 def test_a_recorder_that_is_off_makes_no_file_and_says_nothing(capsys):
     recorder = Recorder(enabled=False)
     recorder.add(record(trace_of()))
