@@ -83,12 +83,12 @@ def seconds_text(seconds: float) -> str:
 
 
 def seconds_figure(seconds: float) -> str:
-    """A duration in seconds for a column headed `s`: `0.004`, `0.05`, `2.00`, `13.1`, `131`."""
+    """A duration in seconds for a column headed `s`: `0.050`, `0.51`, `2.00`, `13.1`, `131`."""
     if seconds >= 99.95:
         return f"{seconds:.0f}"
     if seconds >= 9.995:
         return f"{seconds:.1f}"
-    return f"{seconds:.3f}" if 0.0005 <= seconds < 0.00995 else f"{seconds:.2f}"
+    return f"{seconds:.3f}" if 0.0005 <= seconds < 0.0995 else f"{seconds:.2f}"
 
 
 def rate_text(per_second: float) -> str:

@@ -87,7 +87,7 @@ def test_list_shows_a_row_per_request_the_newest_last(llmcli, filled):
 
 def test_below_64_evaluated_tokens_no_prefill_rate_is_shown(llmcli, filled):
     first = next(line for line in llmcli("log", "list").out.splitlines() if line.startswith("aaaa1111"))
-    assert "0.05    -" in first
+    assert "0.050    -" in first
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_stats_say_which_phase_takes_the_time(llmcli, filled):
     rows = {line.split()[0]: line.split() for line in ran.out.splitlines() if line}
     assert rows["prefill"][1:5] == ["4.05", "57", "%", "4118"]
     assert rows["decode"][1:5] == ["3.05", "43", "%", "174"]
-    assert rows["1–63"][:6] == ["1–63", "1", "0.05", "440", "2.05", "80"]
+    assert rows["1–63"][:6] == ["1–63", "1", "0.050", "440", "2.05", "80"]
     assert rows["4096+"][:6] == ["4096+", "1", "4.00", "1024", "1.00", "10"]
     assert rows["all"][:6] == ["all", "2", "4.05", "1017", "3.05", "57"]
     assert "16 % of them from the cache" in ran.out
