@@ -139,6 +139,14 @@ def write_json(document: Any, **more: Any) -> None:
     write((text if _unicode(sys.stdout) else json.dumps(json.loads(text), indent=2)) + "\n")
 
 
+def json_line(document: Any) -> str:
+    """A document as one line of JSON; where stdout cannot show every character, those are escaped as JSON does."""
+    import msgspec
+
+    text = msgspec.json.encode(document).decode()
+    return text if _unicode(sys.stdout) else json.dumps(json.loads(text), separators=(",", ":"))
+
+
 def write_line(text: str) -> None:
     """Write a line of data for people on stdout: wrapped at spaces on a terminal, whole into a pipe."""
     text = fit_encoding(text, sys.stdout)
@@ -231,7 +239,7 @@ def quiet_libraries(*, debug: bool) -> None:
     handler: logging.Handler = logging.StreamHandler()
     if not debug:
         try:
-            paths.state_dir().mkdir(parents=True, exist_ok=True)
+            paths.state_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
             handler = logging.handlers.RotatingFileHandler(
                 paths.state_dir() / "debug.log", maxBytes=1_000_000, backupCount=1, encoding="utf-8", delay=True
             )

@@ -6,6 +6,7 @@
     ├── ModelError              3    a model that cannot be loaded
     │   └── ModelNotFound       3    a model that is not there
     ├── OutOfMemory             4    the model, its cache or a conversion does not fit
+    ├── LogUnusable             1    a request log that cannot be read or written
     ├── EngineFault             1    an unexpected exception in the inference thread
     ├── OutputFailed            1    stdout cannot be written
     │   └── OutputClosed      141    the reader of stdout has gone away
@@ -54,6 +55,10 @@ class OutOfMemory(LlmcliError):
     """The model, its cache or a conversion does not fit in memory or on disk."""
 
     exit_code = 4
+
+
+class LogUnusable(LlmcliError):
+    """A request log that cannot be read or written."""
 
 
 class EngineFault(LlmcliError):

@@ -30,9 +30,14 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """The directory of the debug log."""
+    """The directory of the request log and the debug log: only the user may look into it."""
     home = _home()
     return home / "state" if home else Path(platformdirs.user_state_dir(APP, appauthor=False))
+
+
+def log_file() -> Path:
+    """The request log: an SQLite database."""
+    return state_dir() / "log.db"
 
 
 def display(path: Path) -> str:

@@ -82,9 +82,23 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 99.95 else f"{seconds:.0f} s"
 
 
+def seconds_figure(seconds: float) -> str:
+    """A duration in seconds for a column headed `s`: `0.050`, `0.51`, `2.00`, `13.1`, `131`."""
+    if seconds >= 99.95:
+        return f"{seconds:.0f}"
+    if seconds >= 9.995:
+        return f"{seconds:.1f}"
+    return f"{seconds:.3f}" if 0.0005 <= seconds < 0.0995 else f"{seconds:.2f}"
+
+
 def rate_text(per_second: float) -> str:
     """A token rate: `1624 tok/s`, `82 tok/s`, `8.2 tok/s`."""
-    return f"{per_second:.0f} tok/s" if per_second >= 9.95 else f"{per_second:.1f} tok/s"
+    return f"{rate_figure(per_second)} tok/s"
+
+
+def rate_figure(per_second: float) -> str:
+    """A token rate for a column headed `tok/s`: `1624`, `82`, `8.2`."""
+    return f"{per_second:.0f}" if per_second >= 9.95 else f"{per_second:.1f}"
 
 
 def percent_text(share: float) -> str:

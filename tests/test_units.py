@@ -14,6 +14,7 @@ from llmcli.units import (
     parse_tokens,
     percent_text,
     rate_text,
+    seconds_figure,
     seconds_text,
 )
 
@@ -59,6 +60,13 @@ def test_a_number_of_tokens_comes_back(count):
 )  # fmt: skip
 def test_durations(seconds, text):
     assert seconds_text(seconds) == text
+
+
+@given(st.floats(0, 0.2) | st.floats(0, 9999))
+def test_durations_in_a_column_take_five_characters_and_say_what_they_can(seconds):
+    figure = seconds_figure(seconds)
+    assert len(figure) <= 5
+    assert float(figure) == pytest.approx(seconds, rel=0.052, abs=0.00051)
 
 
 def test_rates_shares_sizes_and_counts():

@@ -13,6 +13,7 @@ from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import open_engine
 from llmcli.cli.question import Display, Question
+from llmcli.cli.recording import Recorder
 from llmcli.cli.reporting import tell_why_cut
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
@@ -37,13 +38,16 @@ def ask(question: Question) -> None:
         console.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
     request = GenerateRequest(messages, sampling, question.stop)
     screen = HiddenScreen() if question.display.json else StdoutScreen()
+    recorder = Recorder(enabled=question.log)
     with cancel_on_interrupt() as cancel:
         waited = time.perf_counter() - asked
         try:
             result = answer(engine, request, screen, cancel, stream=question.display.stream, load_wait=waited)
         finally:
             screen.end()
+        recorder.add(result.record)
     engine.close()
+    recorder.close()
     _finish(question.display, result)
     if result.record.finish_reason == "interrupted":
         cancel.end()

@@ -22,6 +22,7 @@ def bench(
     warmup: WarmupOption = 1,
     output: flags.FormatOption = flags.TableFormat.table,
     explain: flags.ExplainOption = False,
+    no_log: flags.NoLogOption = False,
     quant: flags.QuantOption = flags.Quant.none,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
@@ -35,4 +36,4 @@ def bench(
 
     plan = Plan(prompt_len, out_len, repeats, warmup)
     loading = flags.model_options(quant, dtype, device, weights_only=True)
-    measure(Measurement(model, registry, loading, plan, output, explain=explain))
+    measure(Measurement(model, registry, loading, plan, output, explain=explain, log=not no_log))

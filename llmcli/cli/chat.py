@@ -23,6 +23,7 @@ def chat(
     json: flags.JsonOption = False,
     stats: flags.StatsOption = flags.Stats.line,
     explain: flags.ExplainOption = False,
+    no_log: flags.NoLogOption = False,
     quant: flags.QuantOption = flags.Quant.none,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
@@ -40,8 +41,9 @@ def chat(
     loading = flags.model_options(quant, dtype, device, ctx)
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
     display = Display(not (no_stream or json), json, stats, explain)
+    stops = flags.check_stops(stop)
     question = Question(
-        model, registry, loading, sources, flags.check_sampling(sampling), flags.check_stops(stop), display
+        model, registry, loading, sources, flags.check_sampling(sampling), stops, display, log=not no_log
     )
     if sources.empty and stdin_is_terminal():
         from llmcli.cli.conversing import converse

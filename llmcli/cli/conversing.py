@@ -18,6 +18,7 @@ from llmcli.cli.figures import show_figures, table
 from llmcli.cli.opening import announce, load_request
 from llmcli.cli.options import Stats
 from llmcli.cli.question import Question
+from llmcli.cli.recording import Recorder
 from llmcli.cli.reporting import tell_why_cut
 from llmcli.engine.start import start_engine
 from llmcli.errors import LlmcliError, UsageError
@@ -36,6 +37,7 @@ def converse(question: Question) -> None:
     request = load_request(located, question.loading)
     loading = Loading(lambda: start_engine(request))
     announced = Once()
+    recorder = Recorder(enabled=question.log)
     reader = _reader(loading, located.name, announced)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     settings = Settings(question.sampling, entry, stop=question.stop, stats=question.display.stats.value)
@@ -43,7 +45,7 @@ def converse(question: Question) -> None:
     repl = Repl(
         reader,
         loading,
-        _face(question, located.name, announced),
+        _face(question, located.name, announced, recorder),
         system=clean(os.fsencode(system), "--system", console.say),
         settings=settings,
         stream=question.display.stream,
@@ -52,6 +54,7 @@ def converse(question: Question) -> None:
     try:
         repl.run()
     finally:
+        recorder.close()
         if loading.done and repl.engine is not None:
             repl.engine.close()
 
@@ -99,7 +102,7 @@ def _reader(loading: Loading, name: str, announced: Once) -> Reader:
     return reader
 
 
-def _face(question: Question, name: str, announced: Once) -> Face:
+def _face(question: Question, name: str, announced: Once, recorder: Recorder) -> Face:
     return Face(
         say=console.say,
         rows=console.say_rows,
@@ -107,15 +110,16 @@ def _face(question: Question, name: str, announced: Once) -> Face:
         waiting=lambda: console.progress(f"loading {name}"),
         loaded=announced,
         screen=StdoutScreen,
-        finished=partial(_finished, question),
+        finished=partial(_finished, question, recorder),
         figures=_figures,
     )
 
 
-def _finished(question: Question, result: Answer, settings: Settings) -> None:
-    """Show the figures of an answer, and why it was cut."""
+def _finished(question: Question, recorder: Recorder, result: Answer, settings: Settings) -> None:
+    """Keep the record of an answer, show its figures, and say why it was cut."""
     show_figures(result.record, Stats(settings.stats), explain=question.display.explain)
     tell_why_cut(result.record, more="/set max_new_tokens N", room="/clear forgets the conversation")
+    recorder.add(result.record)
 
 
 def _figures(record: RequestRecord) -> None:

@@ -13,6 +13,7 @@ from llmcli.cli.fetching import find
 from llmcli.cli.figures import table as figures
 from llmcli.cli.opening import open_engine
 from llmcli.cli.options import ModelOptions, TableFormat
+from llmcli.cli.recording import Recorder
 from llmcli.errors import LlmcliError
 from llmcli.metrics.explain import rows
 from llmcli.metrics.host import this_host
@@ -28,6 +29,7 @@ class Measurement:
     plan: Plan
     output: TableFormat
     explain: bool
+    log: bool = True
 
 
 def measure(measurement: Measurement) -> None:
@@ -40,13 +42,16 @@ def measure(measurement: Measurement) -> None:
     require_context(plan, engine.info.context_limit, engine.info.name)
     repetitions: list[Repetition] = []
     failed: LlmcliError | None = None
+    recorder = Recorder(enabled=measurement.log, at_once=False)  # the progress bar has the screen
     with cancel_on_interrupt() as cancel, console.progress(f"bench {plan.name}", unit="tok") as report:
         try:
             for repetition in run_plan(engine, plan, engine.special_ids, cancel, report):
-                repetitions.append(repetition)  # noqa: PERF402 - what is complete is kept when the next one fails
+                repetitions.append(repetition)  # what is complete is kept when the next one fails
+                recorder.add(repetition.record)
         except LlmcliError as error:
             failed = error
     engine.close()
+    recorder.close()
     if repetitions or measurement.output is TableFormat.json:
         tests = [test_result(plan, repetitions)] if repetitions else []
         _show(measurement, bench_result(engine.info, this_host(), tests), repetitions)

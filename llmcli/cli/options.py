@@ -71,6 +71,10 @@ CtxOption = Annotated[
     int | None, typer.Option("--ctx", metavar="N", help="Upper bound on prompt and answer, in tokens.")
 ]
 
+NoLogOption = Annotated[
+    bool, typer.Option("--no-log", metavar="", help="Do not keep the request's figures in the log.")
+]
+
 StatsOption = Annotated[Stats, typer.Option("--stats", help="What to print on stderr after the answer.")]
 
 _SAMPLING = "Sampling (default: models.toml, then generation_config.json, then greedy)"

@@ -29,3 +29,4 @@ class Question:
     sampling: SamplingOptions
     stop: tuple[str, ...]
     display: Display
+    log: bool = True

@@ -1,1 +1,1 @@
-"""Durations to phases, rates, records and lines. Pure."""
+"""Durations to phases, rates, records and lines: pure. The request log keeps the records."""

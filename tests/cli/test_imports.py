@@ -27,6 +27,7 @@ LIBRARIES = {
     "accelerate": {"engine"},
     "tokenizers": {"engine"},
     "prompt_toolkit": {"chat"},
+    "sqlite3": {"metrics"},
 }
 
 
@@ -80,6 +81,12 @@ def test_the_engine_interface_needs_the_standard_library_only():
         ["models", "list"],
         ["models", "show"],
         ["models", "check"],
+        ["log", "--help"],
+        ["log", "last"],
+        ["log", "list"],
+        ["log", "show", "abcd"],
+        ["log", "stats"],
+        ["log", "export"],
         ["chat", "--temperature", "-1", "-p", "x"],
         ["chat", "no-such-model", "-p", "x"],
         ["bench", "--prompt-len", "9000"],
