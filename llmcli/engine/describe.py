@@ -9,7 +9,7 @@ import torch
 
 from llmcli import __version__
 from llmcli.engine import device as devices
-from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.architectures import CONTINUABLE, chunk_tokens
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.prompt import has_template
 from llmcli.errors import ModelError
@@ -50,6 +50,7 @@ def describe(
         generation_defaults=defaults,
         versions=_versions(request),
         notices=(*_notices(device, tokenizer, weights_only=request.weights_only), *refused),
+        cache_reuse=model.config.model_type in CONTINUABLE,
     )
     chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
     return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk)
