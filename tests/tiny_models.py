@@ -46,13 +46,13 @@ _GEMMA4 = {
     "head_dim": 8,
     "global_head_dim": 16,
     "sliding_window": 8,
-    "num_hidden_layers": 6,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
     "hidden_size_per_layer_input": 8,
     "vocab_size_per_layer_input": 300,
     "pad_token_id": 0,
 }
 _EXTRA = {
-    "cohere": {"head_dim": 8},
+    "cohere": {"head_dim": 8, "logit_scale": 1.0},
     "cohere2": {"head_dim": 8, "sliding_window": 8, "num_hidden_layers": 4, "logit_scale": 1.0},
     "deepseek_v2": _MLA,
     "deepseek_v3": _MLA,

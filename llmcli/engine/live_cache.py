@@ -80,8 +80,10 @@ class LiveCache:
         self._ids, self._used_at, self._lost = ids, now, False
 
     def drop(self) -> None:
-        """Let go of the cache and its memory."""
-        self._lost = self._lost or self._cache is not None
+        """Give up the cache and its memory, whoever still refers to it (a traceback does, after a failure)."""
+        if self._cache is not None:
+            self._cache.layers.clear()
+            self._lost = True
         self._cache, self._ids = None, ()
 
 
