@@ -63,7 +63,8 @@ _EXTRA = {
     "gemma4_text": _GEMMA4,
     "glm": {"head_dim": 8},
     "glm4": {"head_dim": 8},
-    "glm4_moe": {"head_dim": 8, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1} | _MOE,
+    "glm4_moe": {"head_dim": 8, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1}
+    | _MOE,
     "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 256, "n_inner": 48},
     "gpt_oss": {"head_dim": 8, "sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
     "granitemoe": {"num_local_experts": 4, "num_experts_per_tok": 2},

@@ -160,9 +160,7 @@ class Serving:
             "shorten the prompt, lower --max-new-tokens, use --quant nf4 or a smaller model."
         )
 
-    def _trace(
-        self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None
-    ) -> Trace:
+    def _trace(self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None) -> Trace:
         return Trace(
             prompt=prompt,
             cached=match.cached,
