@@ -27,27 +27,75 @@ _SMALL = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
 }
+_MOE = {"num_experts_per_tok": 2, "moe_intermediate_size": 16}
+_MLA = {
+    "num_key_value_heads": 4,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 8,
+    "n_routed_experts": 4,
+    "n_shared_experts": 1,
+    "n_group": 1,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+} | _MOE
+_GEMMA3 = {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16, "num_hidden_layers": 7}
+_GEMMA4 = {
+    "head_dim": 8,
+    "global_head_dim": 16,
+    "sliding_window": 8,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    "hidden_size_per_layer_input": 8,
+    "vocab_size_per_layer_input": 300,
+    "pad_token_id": 0,
+}
 _EXTRA = {
-    "cohere": {"head_dim": 8},
+    "cohere": {"head_dim": 8, "logit_scale": 1.0},
+    "cohere2": {"head_dim": 8, "sliding_window": 8, "num_hidden_layers": 4, "logit_scale": 1.0},
+    "deepseek_v2": _MLA,
+    "deepseek_v3": _MLA,
+    "exaone4": {"sliding_window": 8, "num_hidden_layers": 4},
     "gemma": {"head_dim": 16},
     "gemma2": {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16},
-    "gemma3_text": {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16, "num_hidden_layers": 7},
+    "gemma3_text": _GEMMA3,
+    "gemma4_text": _GEMMA4,
     "glm": {"head_dim": 8},
+    "glm4": {"head_dim": 8},
+    "glm4_moe": {"head_dim": 8, "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1}
+    | _MOE,
     "gpt2": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 256, "n_inner": 48},
+    "gpt_oss": {"head_dim": 8, "sliding_window": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "granitemoe": {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "hunyuan_v1_dense": {"head_dim": 8},
+    "ministral": {"head_dim": 8, "sliding_window": 8},
+    "ministral3": {"head_dim": 8, "sliding_window": 8},
     "mistral": {"sliding_window": 8},
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None},
+    "nemotron": {"head_dim": 8},
+    "olmo3": {"sliding_window": 8, "num_hidden_layers": 4},
+    "olmoe": {"num_experts": 4, "num_experts_per_tok": 2},
     "phi3": {"sliding_window": None, "original_max_position_embeddings": 256},
+    "phimoe": {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8},
+    "qwen2_moe": {"num_experts": 4, "shared_expert_intermediate_size": 16} | _MOE,
     "qwen3": {"head_dim": 16},
-    "qwen3_moe": {"head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16},
+    "qwen3_moe": {"head_dim": 16, "num_experts": 4} | _MOE,
+    "seed_oss": {"head_dim": 8},
     "starcoder2": {"sliding_window": 8},
 }
+_WRAPPED = {"gemma3": "gemma3_text", "gemma4": "gemma4_text"}
+"""Types whose language model has a config of its own inside."""
 
 
 def tiny_config(model_type: str, vocab_size: int = 300, **more):
     """A config of a real architecture, small enough to run in a millisecond."""
+    inner = _WRAPPED.get(model_type, model_type)
     values = {} if model_type == "gpt2" else dict(_SMALL)
-    values |= _EXTRA.get(model_type, {}) | {"vocab_size": vocab_size, "pad_token_id": None}
+    values |= {"vocab_size": vocab_size, "pad_token_id": None} | _EXTRA.get(inner, {})
     values |= {"bos_token_id": 0, "eos_token_id": 1} | more
+    if inner != model_type:
+        values = {"text_config": {"model_type": inner, **values}}
     return transformers.AutoConfig.for_model(model_type, **values)
 
 

@@ -1,33 +1,61 @@
 """What is known of model types beyond what transformers tells."""
 
-CHUNKED_PREFILL = frozenset(
+from typing import Any
+
+CONTINUABLE = frozenset(
     {
+        "apertus",
+        "arcee",
         "cohere",
+        "cohere2",
+        "deepseek_v2",
+        "deepseek_v3",
+        "ernie4_5",
+        "exaone4",
+        "falcon",
         "gemma",
         "gemma2",
+        "gemma3",
         "gemma3_text",
+        "gemma4",
+        "gemma4_text",
         "glm",
+        "glm4",
+        "glm4_moe",
         "gpt2",
         "gpt_neox",
+        "gpt_oss",
         "granite",
+        "granitemoe",
+        "hunyuan_v1_dense",
         "llama",
+        "ministral",
+        "ministral3",
         "mistral",
         "mixtral",
+        "nemotron",
+        "olmo",
         "olmo2",
+        "olmo3",
+        "olmoe",
         "phi",
         "phi3",
+        "phimoe",
         "qwen2",
+        "qwen2_moe",
         "qwen3",
         "qwen3_moe",
+        "seed_oss",
         "smollm3",
         "stablelm",
         "starcoder2",
     }
 )
-"""Model types that may continue a cache by several tokens.
+"""Model types whose cache may be continued by several tokens, and cropped: they prefill in chunks and reuse prefixes.
 
-The test suite proves the law for each: a tiny fp32 model answers the same whatever the chunks. In transformers 5.24 it
-does not hold for some recurrent types, so any type that is not listed prefills in one piece.
+The test suite proves both laws for each: a tiny fp32 model answers the same whatever the chunks, and the same whether
+it continues the cache of an earlier request or not. In transformers 5.24 they do not hold for some recurrent types, so
+any type that is not listed prefills in one piece and reuses nothing.
 """
 
 _CHUNK_TOKENS = {"mps": 512, "cuda": 2048}
@@ -42,10 +70,26 @@ def chunk_tokens(model_type: str, device_type: str, params: int) -> int | None:
     token, down to a length below which reading the weights for every chunk would cost more than the arithmetic. The
     length never depends on measured time: the same prompt is always cut in the same places.
     """
-    if model_type not in CHUNKED_PREFILL:
+    if model_type not in CONTINUABLE:
         return None
     if device_type in _CHUNK_TOKENS:
         return _CHUNK_TOKENS[device_type]
     least, most = _CPU_CHUNK_TOKENS
     affordable = _CPU_CHUNK_FLOPS / (2 * max(1, params))
     return min(most, max(least, 1 << int(affordable).bit_length() - 1 if affordable >= 1 else least))
+
+
+def frequency_switch(config: Any) -> int | None:
+    """The length in tokens past which the keys of all positions change, None for a model that has no such length.
+
+    LongRoPE (https://arxiv.org/abs/2402.13753) rotates keys by other frequencies once a forward reaches beyond the
+    original context, so keys from before and after do not go together: a prompt past it prefills in one piece.
+    """
+    parameters = getattr(config.get_text_config(decoder=True), "rope_parameters", None) or {}
+    nested = [value for value in parameters.values() if isinstance(value, dict)]
+    lengths = [
+        values["original_max_position_embeddings"]
+        for values in (parameters, *nested)
+        if values.get("rope_type") == "longrope"
+    ]
+    return min(lengths, default=None)

@@ -1,10 +1,14 @@
-"""The KV cache of one request."""
+"""The KV cache: making, measuring and cropping one."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from transformers import DynamicCache
+from transformers.cache_utils import DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
+
+_CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer)
+"""Kinds of layers that a later request may continue. Exactly these: kinds derived from them hold more than K and V."""
 
 
 def new_cache(config: Any) -> DynamicCache:
@@ -22,3 +26,25 @@ def _tensors(cache: DynamicCache) -> Iterator[torch.Tensor]:
         for value in vars(layer).values():
             candidates = value.values() if isinstance(value, dict) else (value,)
             yield from (tensor for tensor in candidates if isinstance(tensor, torch.Tensor) and tensor.dim() > 1)
+
+
+def _own_layers(cache: DynamicCache) -> list[Any]:
+    """The layers that hold something; the others read the K and V of an earlier one."""
+    return [layer for layer in cache.layers if type(layer) is not DummyLayer]
+
+
+def holds(cache: DynamicCache, tokens: int) -> bool:
+    """Whether every layer has seen exactly `tokens` tokens and is of a kind that may be continued."""
+    return all(type(layer) in _CONTINUABLE and layer.get_seq_length() == tokens for layer in _own_layers(cache))
+
+
+def croppable(cache: DynamicCache) -> bool:
+    """Whether every layer still has K and V of all tokens it has seen; a sliding one drops what leaves its window."""
+    return all(layer.keys.shape[-2] == layer.get_seq_length() for layer in _own_layers(cache))
+
+
+def crop(cache: DynamicCache, tokens: int) -> None:
+    """Forget all but the first `tokens` tokens. Only for a cache that is `croppable`, or to keep all that it holds."""
+    excess = cache.get_seq_length() - tokens
+    if excess:
+        cache.crop(-excess)

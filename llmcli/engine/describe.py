@@ -9,7 +9,7 @@ import torch
 
 from llmcli import __version__
 from llmcli.engine import device as devices
-from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.architectures import CONTINUABLE, chunk_tokens
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.template import chat_format
 from llmcli.engine.tokenizer_notices import tokenizer_notices
@@ -51,6 +51,7 @@ def describe(
         generation_defaults=defaults,
         versions=_versions(request),
         notices=(*_notices(device, model, tokenizer), *refused),
+        cache_reuse=model.config.model_type in CONTINUABLE,
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
     )
     chunk = chunk_tokens(model.config.model_type, device.type, params) or limit

@@ -1,5 +1,6 @@
 """Which device, and how much memory it has left."""
 
+import gc
 import shutil
 
 import psutil
@@ -45,6 +46,15 @@ def free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return int(psutil.virtual_memory().available)
+
+
+def release(device: torch.device) -> None:
+    """Give memory that nothing refers to any more back to the device, for all who allocate there."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()
 
 
 def reset_peak(device: torch.device) -> None:

@@ -13,15 +13,26 @@ def translate(error: BaseException, doing: str, cure: str) -> LlmcliError:
     """The error that tells a person what happened while `doing`; `cure`: what to change when memory ran out."""
     if isinstance(error, LlmcliError):
         return error
+    _let_go(error)
     ours: LlmcliError
     if _is_oom(error):
-        traceback.clear_frames(error.__traceback__)  # they hold the tensors that filled the memory
         ours = OutOfMemory(f"out of memory while {doing}: {reason_of(error)}", cure)
     else:
         what = f"{doing} failed: {type(error).__name__}: {reason_of(error)}"
         ours = EngineFault(what, "`llmcli --debug …` shows the traceback.")
     ours.__cause__ = error
     return ours
+
+
+def _let_go(error: BaseException) -> None:
+    """Empty the frames of `error` and of those behind it: they hold tensors, and our error outlives the request."""
+    pending, seen = [error], set()
+    while pending:
+        one = pending.pop()
+        seen.add(id(one))
+        traceback.clear_frames(one.__traceback__)
+        behind = (one.__cause__, one.__context__)
+        pending.extend(other for other in behind if other is not None and id(other) not in seen)
 
 
 def _is_oom(error: BaseException) -> bool:

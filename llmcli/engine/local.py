@@ -9,6 +9,7 @@ from typing import Any
 
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Generated
+from llmcli.engine.live_cache import LiveCache
 from llmcli.engine.load import load
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quiet import quiet
@@ -51,6 +52,7 @@ class LocalEngine:
         self.clock = clock
         self._loaded = loaded
         self._thread = thread
+        self._live = LiveCache(loaded.model.config)
 
     @classmethod
     def load(cls, request: LoadRequest, thread: InferenceThread, clock: Clock = time.perf_counter) -> "LocalEngine":
@@ -78,7 +80,7 @@ class LocalEngine:
         submitted = self.clock()
         steps: SimpleQueue[PrefillProgress | Generated | None] = SimpleQueue()
         either = _Either(cancel)
-        serving = Serving(self._loaded, request, cancel=either, emit=steps.put, clock=self.clock)
+        serving = Serving(self._loaded, self._live, request, cancel=either, emit=steps.put, clock=self.clock)
 
         def job() -> Trace:
             try:

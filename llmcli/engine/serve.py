@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 from llmcli.engine import device as devices
-from llmcli.engine.cache import kv_bytes, new_cache
+from llmcli.engine.architectures import frequency_switch
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
+from llmcli.engine.live_cache import LiveCache, Match
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.prompt import encode, render
 from llmcli.engine.sample import Sampler
@@ -23,7 +23,7 @@ Emit = Callable[[PrefillProgress | Generated], None]
 
 @dataclass(slots=True)
 class Marks:
-    """Clock readings of a running request, filled in as it goes."""
+    """Clock readings of a running request, filled in as it goes, with what it has evaluated and generated."""
 
     submitted: float
     taken: float | None = None
@@ -33,13 +33,17 @@ class Marks:
     prefill_ended: float | None = None
     arrivals: list[float] = field(default_factory=list)
     evaluated: int = 0
+    generated: list[int] = field(default_factory=list)
 
 
 class Serving:
     """One request being served by a loaded model."""
 
-    def __init__(self, loaded: Loaded, request: GenerateRequest, *, cancel: Cancel, emit: Emit, clock: Clock) -> None:
+    def __init__(
+        self, loaded: Loaded, live: LiveCache, request: GenerateRequest, *, cancel: Cancel, emit: Emit, clock: Clock
+    ) -> None:
         self._loaded = loaded
+        self._live = live
         self._request = request
         self._cancel = cancel
         self._emit = emit
@@ -50,15 +54,36 @@ class Serving:
         marks = Marks(submitted, taken=self._clock())
         ids = self._prompt_ids(marks)
         self._refuse_without_room(len(ids))
-        cache = new_cache(self._loaded.model.config)
+        if not self._reuses:
+            self._live.drop()
+            self._live = LiveCache(self._loaded.model.config)
+        match = self._live.match(ids, self._clock())
         devices.reset_peak(self._loaded.device)
         error: LlmcliError | None = None
         try:
-            reason = self._answer(ids, cache, marks)
+            reason = self._answer(ids, match, marks)
         except Exception as raised:  # noqa: BLE001 - whatever happens, the answer so far and its figures are kept
             error = translate(raised, "answering", self._memory_cure(len(ids)))
             reason = "memory" if isinstance(error, OutOfMemory) else "error"
-        return self._trace(marks, len(ids), kv_bytes(cache), reason, error)
+        trace = self._trace(marks, len(ids), match, reason, error)
+        self._leave_cache(ids, match, marks, trace)
+        return trace
+
+    @property
+    def _reuses(self) -> bool:
+        return self._request.reuse_cache and self._loaded.info.cache_reuse
+
+    def _leave_cache(self, ids: tuple[int, ...], match: Match, marks: Marks, trace: Trace) -> None:
+        """Keep the cache for the next request, with exactly the ids that have been forwarded, or let go of it.
+
+        After a failure it may hold half a forward, and on a GPU the failure may be that of an earlier kernel.
+        """
+        if trace.error is not None or not self._reuses:
+            self._live.drop()
+        elif marks.prefill_started is not None:
+            self._live.keep((*ids[: match.cached + marks.evaluated], *marks.generated[:-1]), trace.ended)
+        if isinstance(trace.error, OutOfMemory):
+            devices.release(self._loaded.device)
 
     def _prompt_ids(self, marks: Marks) -> tuple[int, ...]:
         prompt = self._request.prompt
@@ -82,20 +107,22 @@ class Serving:
             f"Shorten the prompt{other}.",
         )
 
-    def _answer(self, ids: tuple[int, ...], cache: Any, marks: Marks) -> FinishReason:
+    def _answer(self, ids: tuple[int, ...], match: Match, marks: Marks) -> FinishReason:
         """Drive the loop until it ends by itself or a cancel is set."""
         prompt = torch.tensor([ids], device=self._loaded.device)
         sample = Sampler(self._request.sampling, prompt)
         stopping = self._stopping(len(ids))
-        self._emit(PrefillProgress(0, len(ids)))
+        rest = len(ids) - match.cached
+        self._emit(PrefillProgress(0, rest))
         if self._cancel.is_set():
             return "interrupted"
+        cache = self._live.begin(match.cached)
         marks.prefill_started = self._clock()
         steps = generate(
             self._loaded.model,
             cache,
-            prompt,
-            chunk=self._loaded.chunk,
+            prompt[:, match.cached :],
+            chunk=self._chunk(len(ids)),
             sample=sample,
             check=stopping.check,
             clock=self._clock,
@@ -103,15 +130,20 @@ class Serving:
         for step in steps:
             if isinstance(step, Evaluated):
                 marks.evaluated, marks.prefill_ended = step.count, step.at
-                self._emit(PrefillProgress(step.count, len(ids)))
+                self._emit(PrefillProgress(step.count, rest))
             else:
                 marks.arrivals.append(step.at)
+                marks.generated.append(step.token_id)
                 self._emit(step)
                 if step.ends:
                     return step.ends
             if self._cancel.is_set():
                 return "interrupted"
         raise AssertionError("generate ends only after a last id")
+
+    def _chunk(self, prompt: int) -> int:
+        switch = frequency_switch(self._loaded.model.config)
+        return self._loaded.chunk if switch is None or prompt <= switch else prompt
 
     def _stopping(self, prompt: int) -> Stopping:
         request, loaded = self._request, self._loaded
@@ -128,12 +160,10 @@ class Serving:
             "shorten the prompt, lower --max-new-tokens, use --quant nf4 or a smaller model."
         )
 
-    def _trace(
-        self, marks: Marks, prompt: int, cache_bytes: int, reason: FinishReason, error: LlmcliError | None
-    ) -> Trace:
+    def _trace(self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None) -> Trace:
         return Trace(
             prompt=prompt,
-            cached=0,
+            cached=match.cached,
             evaluated=marks.evaluated,
             truncated=0,
             steps=max(0, len(marks.arrivals) - 1),
@@ -148,6 +178,10 @@ class Serving:
             detokenize=0.0,
             finish_reason=reason,
             peak_bytes=devices.peak_bytes(self._loaded.device),
-            kv_bytes=cache_bytes,
+            kv_bytes=self._live.bytes,
             error=error,
+            cache_source="live" if match.cached else "none",
+            cache_age=match.age,
+            cache_break_at=match.break_at,
+            miss_reason=match.miss_reason,
         )

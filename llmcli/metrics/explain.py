@@ -33,10 +33,33 @@ def _before(record: RequestRecord) -> Iterator[Row]:
     counts = f"{tokens.cached} cached + {tokens.evaluated} evaluated"
     meaning = "ids of the whole rendered prompt " + (f"= {counts}" if whole else f"({counts} before the end)")
     yield Row("prompt", f"{tokens.prompt} tok", meaning)
+    yield from _cache(record)
     yield Row("load_wait", _time(seconds.load_wait), "waited for weights to load; outside total")
     yield Row("queue", _time(seconds.queue), "submitted → the engine takes the request")
     yield Row("template", _time(seconds.template), "chat template rendering")
     yield Row("tokenize", _time(seconds.tokenize), "text → ids")
+
+
+_MISSES = {
+    "prefix_changed": "the prompt differs from the cache before the cache's end",
+    "not_croppable": "the model's cache cannot go back to where the prompt differs: all of it was evaluated again",
+    "evicted": "the cache was given up, after a failure or for another request",
+    "expired": "the cache was given up after a time without use",
+    "model_changed": "the cache belongs to another model or other settings",
+}
+
+
+def _cache(record: RequestRecord) -> Iterator[Row]:
+    tokens, cache = record.tokens, record.cache
+    meaning = "ids whose keys and values were there from earlier requests; they take no prefill"
+    if cache.age_s is not None:
+        meaning += f" (cache last used {seconds_text(cache.age_s)} before)"
+    yield Row("cached", f"{tokens.cached} tok", meaning)
+    if tokens.cache_break_at is not None:
+        meaning = "position of the first id in which the cache and the prompt differ; all from there is evaluated"
+        yield Row("cache_break_at", str(tokens.cache_break_at), meaning)
+    if cache.miss_reason is not None:
+        yield Row("miss_reason", cache.miss_reason, _MISSES[cache.miss_reason])
 
 
 def _phases(record: RequestRecord) -> Iterator[Row]:

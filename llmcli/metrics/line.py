@@ -11,9 +11,13 @@ RATE_FROM = 64
 def phase_line(record: RequestRecord) -> str:
     """`prompt 812 (790 cached) · prefill 22 tok 50 ms · ttft 0.07 s · decode 164 tok 2.0 s 82 tok/s · decode 97 %`.
 
-    `decode N tok` is n-1, so that N ÷ seconds is the rate. An end other than eos or a stop text is named last.
+    `decode N tok` is n-1, so that N ÷ seconds is the rate. A cache that broke is named with the position where, after
+    the prompt. An end other than eos or a stop text is named last.
     """
-    parts = [_prompt(record.tokens), _prefill(record)]
+    parts = [_prompt(record.tokens)]
+    if record.tokens.cache_break_at is not None:
+        parts.append(f"cache broke at {record.tokens.cache_break_at}")
+    parts.append(_prefill(record))
     if record.seconds.ttft is not None:
         ttft = record.seconds.ttft
         parts.append(f"ttft {ttft:.2f} s" if ttft >= 0.01 else f"ttft {seconds_text(ttft)}")

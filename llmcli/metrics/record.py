@@ -36,7 +36,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token counts: prompt = cached + evaluated; `steps` are decode forwards."""
+    """Token counts: prompt = cached + evaluated; `steps` are decode forwards.
+
+    cache_break_at: the position of the first id in which a cache differed from the prompt, None where none did.
+    """
 
     prompt: int
     cached: int
@@ -83,7 +86,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """Where cached tokens came from, how old they were, or why there were none."""
+    """Where cached tokens came from, how long ago that cache was last used, and why not all of it served."""
 
     source: str = "none"
     age_s: float | None = None
@@ -179,18 +182,30 @@ def record_of(
         command=command,
         engine="transformers",
         model=model_of(info),
-        tokens=Tokens(trace.prompt, trace.cached, trace.evaluated, trace.truncated, trace.generated, trace.steps),
+        tokens=_tokens(trace),
         seconds=seconds,
         rates=rates_of(trace, seconds, delivery.chars),
         itl_ms=inter_token_latency(gaps_ms(trace.arrivals)),
         phases=Phases(shares, dominant(seconds, shares)),
         ceiling=ceiling_of(info, trace.kv_bytes),
-        cache=CacheUse(),
+        cache=CacheUse(trace.cache_source, trace.cache_age, trace.miss_reason),
         memory=Memory(trace.peak_bytes, trace.kv_bytes),
         finish_reason=trace.finish_reason,
         sampling=_sampling(request),
         versions=info.versions,
         error=None if error is None else Failure(type(error).__name__, error.message),
+    )
+
+
+def _tokens(trace: Trace) -> Tokens:
+    return Tokens(
+        prompt=trace.prompt,
+        cached=trace.cached,
+        evaluated=trace.evaluated,
+        truncated=trace.truncated,
+        generated=trace.generated,
+        steps=trace.steps,
+        cache_break_at=trace.cache_break_at,
     )
 
 

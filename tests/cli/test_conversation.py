@@ -54,6 +54,7 @@ class Talk:
     def end(self):
         """Everything until the program has ended."""
         rest = self.raw + self.child.read()
+        self.child.wait()
         self.child.close()
         return without_escapes(rest)
 

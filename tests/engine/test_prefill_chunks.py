@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import engine_of, greedy, tiny_model
 
-from llmcli.engine.architectures import CHUNKED_PREFILL
+from llmcli.engine.architectures import CONTINUABLE
 from llmcli.engine.cache import kv_bytes, new_cache
 from llmcli.engine.generate import forward, generate
 from llmcli.inference import Finished, GenerateRequest, Piece
@@ -35,7 +35,7 @@ def logits_of(model, chunk):
     return torch.stack(rows), ids, kv_bytes(cache)
 
 
-@pytest.mark.parametrize("model_type", sorted(CHUNKED_PREFILL))
+@pytest.mark.parametrize("model_type", sorted(CONTINUABLE))
 def test_any_split_gives_the_same_logits_and_ids(model_type):
     model = tiny_model(model_type)
     whole, whole_ids, whole_bytes = logits_of(model, 37)

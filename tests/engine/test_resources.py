@@ -6,7 +6,7 @@ import weakref
 import pytest
 import torch
 
-from llmcli.engine.architectures import CHUNKED_PREFILL, chunk_tokens
+from llmcli.engine.architectures import CONTINUABLE, chunk_tokens
 from llmcli.engine.failures import translate
 from llmcli.engine.thread import InferenceThread
 from llmcli.errors import OutOfMemory
@@ -56,4 +56,4 @@ def test_chunks_get_shorter_as_models_grow_and_never_depend_on_time():
     assert sizes[-1] == 64
     assert chunk_tokens("llama", "cuda", 8 * 10**9) == 2048
     assert chunk_tokens("brand_new", "cpu", 1) is None
-    assert "mamba" not in CHUNKED_PREFILL
+    assert "mamba" not in CONTINUABLE

@@ -1,0 +1,92 @@
+"""The KV cache that outlives a request, for the next one to continue."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transformers import DynamicCache
+
+from llmcli.engine.architectures import frequency_switch
+from llmcli.engine.cache import crop, croppable, holds, kv_bytes, new_cache
+from llmcli.inference import MissReason
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How far a live cache serves a prompt. The fields mean what they mean in `Trace`."""
+
+    cached: int = 0
+    age: float | None = None
+    break_at: int | None = None
+    miss_reason: MissReason | None = None
+
+
+class LiveCache:
+    """At most one KV cache with the ids whose K and V it holds. Only the inference thread touches it.
+
+    From `begin` until `keep` it vouches for no ids, so a request that fails between them leaves nothing to continue.
+    """
+
+    def __init__(self, config: Any) -> None:
+        """`config`: the model's."""
+        self._config = config
+        self._cache: DynamicCache | None = None
+        self._ids: tuple[int, ...] = ()
+        self._used_at = 0.0
+        self._lost = False
+
+    @property
+    def bytes(self) -> int:
+        """What the cache takes."""
+        return 0 if self._cache is None else kv_bytes(self._cache)
+
+    def match(self, prompt: Sequence[int], now: float) -> Match:
+        """How much of `prompt` the cache can serve: the common prefix of ids, but never the last one.
+
+        The last id is always evaluated, because the answer begins with its logits. A prompt that ends inside the cache
+        does not break it: nothing that could have been reused is lost.
+        """
+        if self._cache is None:
+            return Match(miss_reason="evicted" if self._lost else None)
+        age = now - self._used_at
+        common = common_prefix(self._ids, prompt)
+        break_at = common if common < min(len(self._ids), len(prompt)) else None
+        cached = min(common, len(prompt) - 1)
+        if cached and not self._can_serve(cached, len(prompt)):
+            return Match(0, age, break_at, "not_croppable")
+        return Match(cached, age, break_at, None if break_at is None else "prefix_changed")
+
+    def _can_serve(self, cached: int, prompt: int) -> bool:
+        switch = frequency_switch(self._config)
+        if switch is not None and max(prompt, len(self._ids)) > switch:
+            return False
+        return cached == len(self._ids) or croppable(self._cache)
+
+    def begin(self, cached: int) -> DynamicCache:
+        """The cache to run a request in: the first `cached` tokens of this one, as `match` allows, or an empty one."""
+        self._ids = ()
+        if self._cache is None or cached == 0:
+            self._cache = None  # its memory is free before the new one grows
+            self._cache = new_cache(self._config)
+        else:
+            crop(self._cache, cached)
+        return self._cache
+
+    def keep(self, ids: tuple[int, ...], now: float) -> None:
+        """Vouch for `ids`, those that have been forwarded; a cache that holds anything else is dropped."""
+        if self._cache is None or not holds(self._cache, len(ids)):
+            self.drop()
+            return
+        self._ids, self._used_at, self._lost = ids, now, False
+
+    def drop(self) -> None:
+        """Give up the cache and its memory, whoever still refers to it (a traceback does, after a failure)."""
+        if self._cache is not None:
+            self._cache.layers.clear()
+            self._lost = True
+        self._cache, self._ids = None, ()
+
+
+def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
+    """The number of leading ids that agree."""
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
