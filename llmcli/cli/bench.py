@@ -22,7 +22,7 @@ def bench(
     warmup: WarmupOption = 1,
     output: flags.FormatOption = flags.TableFormat.table,
     explain: flags.ExplainOption = False,
-    quant: flags.QuantOption = flags.Quant.none,
+    quant: flags.QuantOption = flags.Quant.auto,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,

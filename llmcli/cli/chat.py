@@ -25,7 +25,7 @@ def chat(
     json: flags.JsonOption = False,
     stats: flags.StatsOption = flags.Stats.line,
     explain: flags.ExplainOption = False,
-    quant: flags.QuantOption = flags.Quant.none,
+    quant: flags.QuantOption = flags.Quant.auto,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,
