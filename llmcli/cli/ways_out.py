@@ -27,7 +27,8 @@ def _ways(name: str, fit: Fit) -> Iterator[str]:
     yield from _smaller_model(name, fit.place)
     missing = fit.bytes - fit.place.free
     if fit.bytes <= fit.place.total:
-        yield f"free {bytes_text(missing)} more on {fit.place.device}"
+        where = f"on {fit.place.device}" if fit.place.kind == "cuda" else "of memory"
+        yield f"end other programs: {bytes_text(missing)} more {where} is needed"
 
 
 def _fewer_tokens(fit: Fit) -> Iterator[str]:

@@ -81,12 +81,12 @@ def scales(model: Any) -> Iterator[torch.Tensor]:
     With double quantization those of the blocks are packed themselves, and have scales of their own.
     """
     for module in model.modules():
-        weight = getattr(module, "weight", None)
+        weight: Any = getattr(module, "weight", None)
         if (state := getattr(weight, "quant_state", None)) is not None:
             yield state.absmax
             if getattr(state, "state2", None) is not None:
                 yield state.state2.absmax
-        elif weight is not None and weight.dtype == torch.int8:
+        elif getattr(weight, "dtype", None) == torch.int8:
             # It moves from the parameter into the layer's state at the first forward.
             scale = weight.SCB if weight.SCB is not None else module.state.SCB
             if scale is not None:

@@ -38,21 +38,11 @@ def count_parameters(shape: Shape, family: Family, config: Config) -> ParameterC
     linear = _attention_weights(shape) + _mlp_weights(shape, family)
     layer = linear + _biases(shape, family, config) + _layer_norms(shape, family, config)
     outside = _embeddings(shape, family) + family.norm * shape.hidden + _head(shape, family, config)
-    left_alone = shape.hidden if _last_mlp_left_alone(family, config) else 0
     return ParameterCount(
         total=shape.layers * layer + outside,
-        linear=shape.layers * linear - left_alone * shape.intermediate,
-        linear_rows=shape.layers * _linear_rows(shape, family) - left_alone,
+        linear=shape.layers * linear,
+        linear_rows=shape.layers * _linear_rows(shape, family),
     )
-
-
-def _last_mlp_left_alone(family: Family, config: Config) -> bool:
-    """Whether bitsandbytes skips a layer of the decoder: it skips the module of the last parameter.
-
-    That is the head or the final norm, but for a model that has neither of them it is the last MLP.
-    """
-    has_head = family.head_bias or not config.flag("tie_word_embeddings")
-    return not (family.norm or has_head)
 
 
 def _linear_rows(shape: Shape, family: Family) -> int:
