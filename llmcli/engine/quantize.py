@@ -15,6 +15,7 @@ from llmcli.load_rules import (
     resolve_quant,
     stored_quant,
 )
+from llmcli.units import percent_text
 
 _FEW = 0.5
 """Below this share of quantized weights a person should know that most of them stay as they are."""
@@ -62,7 +63,7 @@ def few_quantized_notice(model: Any, params: int) -> str | None:
     if share >= _FEW:
         return None
     return (
-        f"--quant {quant} reaches {share:.0%} of the weights: bitsandbytes quantizes linear layers, "
+        f"--quant {quant} reaches {percent_text(share)} of the weights: bitsandbytes quantizes linear layers, "
         "not embeddings and not the experts of a mixture"
     )
 
