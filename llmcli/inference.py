@@ -37,7 +37,8 @@ class LoadRequest:
     dtype: `auto` (the checkpoint's) or a torch name. device: auto, cpu, mps, cuda or cuda:N.
     context: upper bounds on prompt + generated tokens, each with who sets it; the model's own limit holds as well.
     stored_bytes, stored_dtype: the weights as they lie on disk (dtype: torch's name), None where that is not known.
-    packed_bits: bits per weight of the GGUF file that the directory was converted from, None for other directories.
+    packed_bits, packed_type: bits per weight, and ggml's name, of the format that most of the GGUF file is in that the
+    directory was converted from; None for other directories.
     """
 
     path: Path
@@ -51,6 +52,7 @@ class LoadRequest:
     stored_bytes: int | None = None
     stored_dtype: str | None = None
     packed_bits: float | None = None
+    packed_type: str | None = None
     weights_only: bool = False
     """Load without a tokenizer: enough for `bench`, which feeds ids."""
 

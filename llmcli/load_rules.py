@@ -1,8 +1,12 @@
-"""What `--dtype` and `--device` may be: one check for the flags and for the engine."""
+"""What `--dtype`, `--device` and `--quant` may be, alone and together: one check for the flags and for the engine."""
 
+import importlib.util
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from llmcli.errors import UsageError
+from llmcli.inference import Quant, QuantChoice
 
 DTYPES = {
     "auto": "auto",
@@ -14,6 +18,15 @@ DTYPES = {
     "fp16": "float16",
 }
 """What `--dtype` may be -> torch's name of it; `auto` is the checkpoint's."""
+
+INT8_DTYPE = "float16"
+"""What LLM.int8 multiplies in: it casts everything else to this, and back, in every layer."""
+
+FOUR_BIT = 5.0
+"""The most bits per weight of a 4-bit GGUF format: Q4_1 has 5, Q4_0 and Q4_K 4.5, the next larger ones 5.5."""
+
+QUANTIZED_SHARE: Mapping[Quant, float] = {"none": 1.0, "int8": 0.6, "nf4": 0.35, "fp4": 0.35}
+"""Roughly what is left of 16-bit weights: 8 or 4.5 bits of 16, and an embedding that stays as it is."""
 
 _DEVICE = re.compile(r"(auto|cpu|mps|cuda)(?:(?<=cuda):(\d+))?")
 
@@ -31,3 +44,60 @@ def parse_device(text: str) -> tuple[str, int]:
     if not match:
         raise UsageError(f"--device {text!r} is not known", "Allowed: auto, cpu, mps, cuda, cuda:N.")
     return match[1], int(match[2] or 0)
+
+
+def resolve_quant(choice: QuantChoice, packed_bits: float | None, device: str) -> Quant:
+    """What is done to the weights. `auto` quantizes only what was packed to 4 bits already, and only on CUDA.
+
+    packed_bits: of the GGUF file that the weights come from, or None. device: cpu, mps or cuda.
+    """
+    if choice != "auto":
+        return choice
+    return "nf4" if device == "cuda" and packed_bits is not None and packed_bits <= FOUR_BIT else "none"
+
+
+def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
+    """Raise UsageError, with the reason, where `quant` cannot be had with `dtype` (torch's name) on a kind of `device`.
+
+    float16 is the one dtype of LLM.int8; bitsandbytes has 4-bit kernels for Metal, and none for int8.
+    """
+    if quant == "int8" and dtype not in {"auto", INT8_DTYPE}:
+        raise UsageError(
+            f"--quant int8 with --dtype {dtype} is not possible: LLM.int8 multiplies in {INT8_DTYPE}",
+            f"Leave --dtype out, or take --quant nf4, which runs in {dtype}.",
+        )
+    if quant == "int8" and device == "mps":
+        raise UsageError(
+            "--quant int8 does not run on mps: bitsandbytes has no int8 kernels for Metal",
+            "Use --quant nf4, or --device cpu.",
+        )
+
+
+def require_bitsandbytes(quant: QuantChoice) -> None:
+    """Raise UsageError when `quant` needs bitsandbytes and it is not there."""
+    if quant not in {"auto", "none"} and importlib.util.find_spec("bitsandbytes") is None:
+        raise UsageError(
+            f"--quant {quant} is done by bitsandbytes, which is not installed here",
+            "It has no build for every platform; --quant none needs none.",
+        )
+
+
+def stored_quant(config: Mapping[str, Any]) -> Quant | None:
+    """What bitsandbytes has made of a checkpoint already, told from its config.json; None for all others."""
+    stored = config.get("quantization_config")
+    if not isinstance(stored, Mapping) or stored.get("quant_method", "bitsandbytes") != "bitsandbytes":
+        return None
+    if stored.get("load_in_8bit") is True:
+        return "int8"
+    if stored.get("load_in_4bit") is not True:
+        return None
+    return "nf4" if stored.get("bnb_4bit_quant_type") == "nf4" else "fp4"
+
+
+def refuse_requantizing(choice: QuantChoice, stored: Quant, name: str) -> None:
+    """Raise UsageError when a checkpoint that is `stored` quantized is to be quantized in another way."""
+    if choice not in {"auto", "none", stored}:
+        raise UsageError(
+            f"--quant {choice}: the weights of {name} are stored in {stored} already, and cannot be quantized again",
+            "Leave --quant out, or take the model's 16-bit weights.",
+        )

@@ -210,6 +210,9 @@ class Scripted:
     def parameters(self):
         return iter(())
 
+    def modules(self):
+        return iter(())
+
     def get_input_embeddings(self):
         return torch.nn.Embedding(1, 1)
 

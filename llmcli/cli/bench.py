@@ -23,7 +23,7 @@ def bench(
     output: flags.FormatOption = flags.TableFormat.table,
     explain: flags.ExplainOption = False,
     no_log: flags.NoLogOption = False,
-    quant: flags.QuantOption = flags.Quant.none,
+    quant: flags.QuantOption = flags.Quant.auto,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,

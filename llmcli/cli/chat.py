@@ -24,7 +24,7 @@ def chat(
     stats: flags.StatsOption = flags.Stats.line,
     explain: flags.ExplainOption = False,
     no_log: flags.NoLogOption = False,
-    quant: flags.QuantOption = flags.Quant.none,
+    quant: flags.QuantOption = flags.Quant.auto,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
     registry: flags.RegistryOption = None,

@@ -22,7 +22,7 @@ from llmcli.cli.recording import Recorder
 from llmcli.cli.reporting import tell_why_cut
 from llmcli.engine.start import start_engine
 from llmcli.errors import LlmcliError, UsageError
-from llmcli.inference import Engine, SamplingOptions
+from llmcli.inference import Engine, LoadRequest, SamplingOptions
 from llmcli.metrics.explain import rows
 from llmcli.metrics.record import RequestRecord
 
@@ -36,7 +36,7 @@ def converse(question: Question) -> None:
     located = find(question.model, question.registry)
     request = load_request(located, question.loading)
     loading = Loading(lambda: start_engine(request))
-    announced = Once()
+    announced = Once(request)
     recorder = Recorder(enabled=question.log)
     reader = _reader(loading, located.name, announced)
     entry = located.entry.sampling if located.entry else SamplingOptions()
@@ -62,7 +62,8 @@ def converse(question: Question) -> None:
 class Once:
     """Says what was loaded, the first time that it is called: by the loading thread or before the first answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: LoadRequest) -> None:
+        self._request = request
         self._lock = threading.Lock()
         self._said = False
 
@@ -71,7 +72,7 @@ class Once:
         with self._lock:
             if not self._said:
                 self._said = True
-                announce(engine)
+                announce(engine, self._request)
 
 
 def _reader(loading: Loading, name: str, announced: Once) -> Reader:

@@ -1,11 +1,23 @@
 """`llmcli estimate-kv`: size the KV cache and the weights, and say whether they fit."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from llmcli.cli import options as flags
 
+
+class SizedQuant(StrEnum):
+    """What can be sized without a device to load on: `auto` would depend on it."""
+
+    none = "none"
+    int8 = "int8"
+    nf4 = "nf4"
+    fp4 = "fp4"
+
+
+QuantOption = Annotated[SizedQuant, typer.Option("--quant", help="Size weights that are quantized on load.")]
 SizedArgument = Annotated[
     str | None,
     typer.Argument(
@@ -37,7 +49,7 @@ def estimate_kv(
     batch: BatchOption = "1",
     kv_dtype: KvDtypeOption = "auto",
     dtype: flags.DtypeOption = "auto",
-    quant: flags.QuantOption = flags.Quant.none,
+    quant: QuantOption = SizedQuant.none,
     vram: VramOption = None,
     output: flags.FormatOption = flags.TableFormat.table,
     registry: flags.RegistryOption = None,

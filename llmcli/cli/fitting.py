@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+from llmcli.cli.hardware import Place, place_of
 from llmcli.cli.options import ModelOptions
+from llmcli.errors import ModelError, OutOfMemory
+from llmcli.estimate.config import DTYPE, Config
+from llmcli.estimate.dtypes import canonical
+from llmcli.estimate.fit import Need, Setting, Stored, need_of
+from llmcli.estimate.from_config import from_config
+from llmcli.load_rules import INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
+from llmcli.units import bytes_text
+
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,5 +30,84 @@ class Weights:
     packed_bits: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit."""
+
+    stored: Stored
+    setting: Setting
+    place: Place
+    need: Need
+    context: int
+
+    @property
+    def bytes(self) -> int:
+        """What has to be free."""
+        return self.need.total(self.context)
+
+
 def require_memory(name: str, weights: Weights, options: ModelOptions) -> None:
     """Raise OutOfMemory, with three ways out and their sizes, when the model cannot be loaded with `options`."""
+    fit = fit_of(weights, options)
+    if fit is None or fit.bytes <= fit.place.free:
+        return
+    from llmcli.cli.ways_out import ways_out
+
+    ways = ways_out(name, fit)
+    raise OutOfMemory(
+        f"{name} needs {bytes_text(fit.bytes)} ({_parts(fit)}); "
+        f"{fit.place.device} has {bytes_text(fit.place.free)} free",
+        "\n  ".join(f"{number}. {way}" for number, way in enumerate(ways, start=1))
+        or "Nothing that is known here would fit: it takes a machine with more memory.",
+    )
+
+
+def memory_bound(weights: Weights, options: ModelOptions) -> int | None:
+    """The longest context that fits into what is free now, where that is less than the model's own limit."""
+    fit = fit_of(weights, options)
+    return (fit.need.longest(fit.place.free) or None) if fit else None
+
+
+def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
+    """What loading takes and where; None where only torch can tell which device it will be."""
+    place = place_of(options.device)
+    if place is None:
+        return None
+    stored = stored_of(weights)
+    quant = stored.quant or resolve_quant(options.quant, weights.packed_bits, place.kind)
+    asked = INT8_DTYPE if quant == "int8" else parse_dtype(options.dtype)
+    setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind)
+    need = need_of(stored, setting)
+    return Fit(stored, setting, place, need, need.useful_context(options.context))
+
+
+def stored_of(weights: Weights) -> Stored:
+    """The model's facts; without an architecture where its family cannot be sized."""
+    config = weights.config
+    try:
+        architecture = from_config(Config("config.json", config))
+    except ModelError:
+        architecture = None
+    experts = any(config.get(key) for key in _EXPERTS)
+    dtype = canonical(weights.stored_dtype) if weights.stored_dtype else None
+    return Stored(architecture, weights.stored_bytes, dtype, stored_quant(config), experts)
+
+
+def _own_dtype(weights: Weights) -> str:
+    """The dtype that `auto` means, as the engine takes it: the config's, else the weights' own, else float32."""
+    text = weights.config.get("text_config")
+    named = [config.get(key) for config in (weights.config, text) if isinstance(config, dict) for key in DTYPE]
+    for name in (*named, weights.stored_dtype):
+        if isinstance(name, str) and (dtype := canonical(name)):
+            return dtype
+    return "float32"
+
+
+def _parts(fit: Fit) -> str:
+    need = fit.need
+    parts = [f"weights {bytes_text(need.weights)}"]
+    if need.workspace > need.cache(fit.context):
+        parts.append(f"quantizing {bytes_text(need.workspace)}")
+    elif need.layers:
+        parts.append(f"{fit.context} tokens {bytes_text(need.cache(fit.context))}")
+    return ", ".join((*parts, f"runtime {bytes_text(need.runtime)}"))

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from llmcli import console
 from llmcli.cli.fetching import prepare
+from llmcli.cli.fitting import Weights, memory_bound, require_memory
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.start import start_engine
 from llmcli.inference import Engine, LoadRequest, ModelInfo
 from llmcli.metrics.line import weights_format
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located
+from llmcli.models.packed import packed_as
 from llmcli.units import seconds_text
 
 if TYPE_CHECKING:
@@ -27,7 +29,14 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
     facts = check_directory(path, tokenizer_needed=not options.weights_only)
     if facts.remote_code:
         console.say("notice: the model ships code of its own, which is never run")
-    limits = ((options.context, "--ctx"), (located.entry.context if located.entry else None, "models.toml"))
+    packed = packed_as(located)
+    weights = Weights(facts.config, facts.checkpoint.bytes, facts.checkpoint.main_dtype, packed.bits)
+    require_memory(located.name, weights, options)
+    limits = (
+        (options.context, "--ctx"),
+        (located.entry.context if located.entry else None, "models.toml"),
+        (memory_bound(weights, options), "free memory"),
+    )
     return LoadRequest(
         path=path,
         name=located.name,
@@ -38,6 +47,8 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
         context=tuple((limit, who) for limit, who in limits if limit is not None),
         stored_bytes=facts.checkpoint.bytes,
         stored_dtype=facts.checkpoint.main_dtype,
+        packed_bits=packed.bits,
+        packed_type=packed.type,
         weights_only=options.weights_only,
     )
 
@@ -45,24 +56,31 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
 def load_engine(request: LoadRequest, *, announced: bool = True) -> "LocalEngine":
     """Load it, and say what there is to say about it."""
     engine = start_engine(request)
-    announce(engine, loaded=announced)
+    announce(engine, request, loaded=announced)
     return engine
 
 
-def announce(engine: Engine, *, loaded: bool = True) -> None:
+def announce(engine: Engine, request: LoadRequest, *, loaded: bool = True) -> None:
     """Say the model's notices and, with `loaded`, what was loaded."""
     for notice in engine.info.notices:
         console.say(f"notice: {notice}")
     if loaded:
-        console.say(_loaded_line(engine.info), style="dim")
+        console.say(loaded_line(engine.info, request.packed_type), style="dim")
 
 
-def _loaded_line(info: ModelInfo) -> str:
+def loaded_line(info: ModelInfo, packed_type: str | None) -> str:
+    """What was loaded, from where, what it became, where it runs, and which limit of the context binds.
+
+    packed_type: ggml's name of the format that a GGUF file was mostly in.
+    """
     source = info.source.split("/", maxsplit=1)[0] if info.source.startswith("wheel:") else info.source
+    became = weights_format(info)
+    threads = f", {info.threads} thread{'' if info.threads == 1 else 's'}" if info.device == "cpu" else ""
     parts = (
         f"{info.name} from {source}",
-        weights_format(info),
-        info.device,
+        f"GGUF {packed_type}, loaded as {became}" if packed_type else became,
+        f"{info.device}{threads}",
+        f"attention {info.attention}",
         f"context {info.context_limit} ({info.context_bound_by})",
         f"loaded in {seconds_text(info.load_seconds)}",
     )

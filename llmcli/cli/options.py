@@ -10,15 +10,18 @@ import typer
 from llmcli.errors import UsageError
 from llmcli.inference import QuantChoice as QuantName
 from llmcli.inference import SamplingOptions
-from llmcli.load_rules import parse_device, parse_dtype
+from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, require_bitsandbytes
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
 
 class Quant(StrEnum):
     """Weight quantization."""
 
+    auto = "auto"
     none = "none"
+    int8 = "int8"
     nf4 = "nf4"
+    fp4 = "fp4"
 
 
 class TableFormat(StrEnum):
@@ -42,7 +45,10 @@ ModelArgument = Annotated[
         metavar="MODEL", help="Alias in models.toml, directory, or .gguf file. Default: the registry's default."
     ),
 ]
-QuantOption = Annotated[Quant, typer.Option("--quant", help="Quantize weights on load (nf4: bitsandbytes, 4 bit).")]
+QuantOption = Annotated[
+    Quant,
+    typer.Option("--quant", help="Quantize weights on load. auto: only those of a 4-bit GGUF, and only on CUDA."),
+]
 DtypeOption = Annotated[
     str, typer.Option("--dtype", metavar="NAME", help="auto (the checkpoint's), float32, bfloat16 or float16.")
 ]
@@ -102,7 +108,7 @@ MaxNewTokensOption = Annotated[
 class ModelOptions:
     """What the model flags say. context: an upper bound in tokens, or None."""
 
-    quant: QuantName = "none"
+    quant: QuantName = "auto"
     dtype: str = "auto"
     device: str = "auto"
     context: int | None = None
@@ -114,8 +120,8 @@ def model_options(
     quant: Quant, dtype: str, device: str, context: int | None = None, *, weights_only: bool = False
 ) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
-    parse_dtype(dtype)
-    parse_device(device)
+    refuse_quant(quant.value, parse_dtype(dtype), parse_device(device)[0])
+    require_bitsandbytes(quant.value)
     if context is not None and context < 1:
         raise UsageError(f"--ctx {context} is not allowed", "Allowed: a whole number of tokens from 1.")
     return ModelOptions(quant.value, dtype, device, context, weights_only)

@@ -11,6 +11,7 @@ from llmcli.estimate.dtypes import parse_dtype
 from llmcli.estimate.plan import ENGINE, SizeRequest, estimate
 from llmcli.estimate.sources import find
 from llmcli.inference import Quant
+from llmcli.load_rules import refuse_quant
 from llmcli.units import parse_bytes, parse_tokens
 
 _MAX_BATCH = 2**20
@@ -22,10 +23,12 @@ def size_request(
     context: str | None, batch: str, *, kv_dtype: str, dtype: str, quant: Quant, vram: str | None
 ) -> SizeRequest:
     """The flags of `estimate-kv` as a request. Raises UsageError naming the flag and what is allowed."""
+    weights_dtype = parse_dtype(dtype, "--dtype")
+    refuse_quant(quant, weights_dtype or "auto", "cpu")
     return SizeRequest(
         contexts=None if context is None else _contexts(context),
         batches=_batches(batch),
-        dtype=parse_dtype(dtype, "--dtype"),
+        dtype=weights_dtype,
         kv_dtype=parse_dtype(kv_dtype, "--kv-dtype"),
         quant=quant,
         vram=None if vram is None else parse_bytes(vram, "--vram"),

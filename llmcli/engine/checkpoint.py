@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from llmcli.engine.failures import reason_of
+from llmcli.engine.quantize import quant_of, settings_for, stored_as
 from llmcli.errors import ModelError
 from llmcli.inference import Quant
 from llmcli.load_rules import parse_dtype
@@ -50,10 +51,8 @@ def read_config(path: Path) -> Any:
 def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device: torch.device) -> Any:
     """The model on `device`, ready for inference. Raises ModelError unless every tensor came from the checkpoint."""
     placement: dict[str, Any] = {}
-    if quant == "nf4":
-        placement["quantization_config"] = BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
-        )
+    if quant != "none" and stored_as(config) is None:
+        placement["quantization_config"] = settings_for(quant, dtype)
     if quant != "none" or device.type != "cpu":
         placement["device_map"] = {"": device}
     try:
@@ -72,7 +71,7 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device
         raise ModelError(f"{path}: cannot be loaded: {reason_of(error)}") from error
     _refuse_incomplete(path, info)
     _refuse_more_layers(path, config, info)
-    if quant != "none" and not _is_quantized(model):
+    if quant != "none" and quant_of(model) == "none":
         raise ModelError(
             f"{path}: --quant {quant} would change nothing: {config.model_type!r} has no layers that it quantizes",
             "Load it with --quant none.",
@@ -109,10 +108,6 @@ def _refuse_more_layers(path: Path, config: Any, info: dict[str, Any]) -> None:
 
 def _tensors(names: Sequence[str]) -> str:
     return f"tensor{'' if len(names) == 1 else 's'} {some(names)}"
-
-
-def _is_quantized(model: Any) -> bool:
-    return any(hasattr(parameter, "quant_state") for parameter in model.parameters())
 
 
 def load_tokenizer(path: Path) -> Any:

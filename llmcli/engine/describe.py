@@ -11,10 +11,11 @@ from llmcli import __version__
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import CONTINUABLE, chunk_tokens
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
+from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
 from llmcli.engine.tokenizer_notices import tokenizer_notices
 from llmcli.errors import ModelError
-from llmcli.inference import LoadRequest, ModelInfo, SamplingOptions
+from llmcli.inference import LoadRequest, ModelInfo, Quant, SamplingOptions
 from llmcli.sampling_rules import broken_rule
 
 _NO_LIMIT = 131_072
@@ -29,6 +30,7 @@ def describe(
     limit, bound_by = _context(request, config)
     device = model.device
     params = model.num_parameters()
+    quant = quant_of(model)
     defaults, refused = _generation_defaults(model)
     info = ModelInfo(
         name=request.name,
@@ -36,7 +38,7 @@ def describe(
         revision=request.revision,
         architecture=type(model).__name__,
         params=params,
-        quant=request.quant,
+        quant=quant,
         dtype=str(model.dtype).removeprefix("torch."),
         weight_bytes=weight_bytes(model),
         streamed_bytes=streamed_bytes(model),
@@ -49,8 +51,12 @@ def describe(
         threads=torch.get_num_threads(),
         load_seconds=seconds(),
         generation_defaults=defaults,
-        versions=_versions(request),
-        notices=(*_notices(device, model, tokenizer), *refused),
+        versions=_versions(quant),
+        notices=(
+            *_notices(device, model, tokenizer),
+            *filter(None, [few_quantized_notice(model, params)]),
+            *refused,
+        ),
         cache_reuse=model.config.model_type in CONTINUABLE,
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
     )
@@ -92,8 +98,8 @@ def _wrong(name: str, value: Any) -> str | None:
     return broken_rule(name, value)
 
 
-def _versions(request: LoadRequest) -> dict[str, str]:
-    names = ["torch", "transformers", *(["bitsandbytes"] if request.quant != "none" else [])]
+def _versions(quant: Quant) -> dict[str, str]:
+    names = ["torch", "transformers", *(["bitsandbytes"] if quant != "none" else [])]
     found = {name: importlib.metadata.version(name) for name in names}
     return {"llmcli": __version__, "python": platform.python_version(), **found}
 

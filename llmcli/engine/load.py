@@ -13,13 +13,14 @@ from llmcli.engine.describe import describe
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import forward
 from llmcli.engine.loaded import Loaded
+from llmcli.engine.quantize import choose_quant, stored_as
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.inference import Clock, LoadRequest, Quant
+from llmcli.load_rules import INT8_DTYPE, QUANTIZED_SHARE
 from llmcli.units import bytes_text
 
 _CURE = "Use --quant nf4, a smaller model, or free memory first."
-_NF4_SHARE = 0.35
-"""Roughly what nf4 leaves of 16-bit weights: 4.5 bits of 16, and an embedding that stays as it is."""
+_NO_QUANT = "Quantization may not support its shapes: --quant none."
 
 
 def load(request: LoadRequest, clock: Clock) -> Loaded:
@@ -29,11 +30,14 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
     """
     started = clock()
     device = devices.resolve_device(request.device)
+    quant: Quant = "none"
     try:
         config = read_config(request.path)
-        dtype = resolve_dtype(request.dtype, config, request.stored_dtype)
-        _refuse_too_large(request, dtype, device)
-        quant: Quant = "none" if request.quant == "auto" else request.quant
+        stored = stored_as(config)
+        quant = choose_quant(request, stored, device)
+        asked = INT8_DTYPE if quant == "int8" else request.dtype
+        dtype = resolve_dtype(asked, config, request.stored_dtype)
+        _refuse_too_large(request, dtype, "none" if stored else quant, device)
         model = load_model(request.path, config, dtype, quant, device)
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
@@ -45,17 +49,16 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         ours = translate(error, f"loading {request.name}", _CURE)
         if isinstance(ours, OutOfMemory):
             raise ours from error
-        hint = ours.hint if request.quant == "none" else "Quantization may not support its shapes: --quant none."
+        hint = ours.hint if quant == "none" else _NO_QUANT
         raise ModelError(ours.message, hint) from error
 
 
-def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, device: torch.device) -> None:
-    """Refuse before loading what cannot fit: weights in the chosen dtype against free memory."""
+def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, quant: Quant, device: torch.device) -> None:
+    """Refuse before loading what cannot fit: weights in the chosen dtype against free memory, at the last moment."""
     if request.stored_bytes is None:
         return
     stored = getattr(torch, request.stored_dtype) if request.stored_dtype else dtype
-    share = _NF4_SHARE if request.quant == "nf4" else 1
-    needed = math.ceil(request.stored_bytes * dtype.itemsize / stored.itemsize * share)
+    needed = math.ceil(request.stored_bytes * dtype.itemsize / stored.itemsize * QUANTIZED_SHARE[quant])
     free = devices.free_bytes(device)
     if needed > free:
         raise OutOfMemory(

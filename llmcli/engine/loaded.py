@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.quantize import scales
 from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
 
@@ -41,8 +42,8 @@ def _as_ids(value: int | Iterable[int] | None) -> Iterator[int]:
 
 
 def weight_bytes(model: Any) -> int:
-    """Bytes of all parameters, tied ones once, with the scales of bitsandbytes' 4-bit weights."""
-    return sum(map(_bytes, model.parameters()))
+    """Bytes of all parameters, tied ones once, with the scales of bitsandbytes' quantized ones."""
+    return sum(map(_bytes, (*model.parameters(), *scales(model))))
 
 
 def streamed_bytes(model: Any) -> int | None:
@@ -59,6 +60,4 @@ def streamed_bytes(model: Any) -> int | None:
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    size = tensor.numel() * tensor.element_size()
-    state = getattr(tensor, "quant_state", None)
-    return size if state is None else size + state.absmax.numel() * state.absmax.element_size()
+    return tensor.numel() * tensor.element_size()

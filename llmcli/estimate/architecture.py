@@ -10,9 +10,9 @@ class Architecture:
     """A decoder-only language model.
 
     heads, kv_heads, head_dim: of its attention. params: embedding, decoder and head, tied ones once. linear_params:
-    the weights of the decoder's linear layers, which is what 4-bit quantization takes. dtype: as its file names it,
-    or None. positions: its context limit in tokens, None when the file gives none. quantization: how the checkpoint is
-    quantized already.
+    the weights of the decoder's linear layers, which is what bitsandbytes quantizes; linear_rows: their output
+    channels. dtype: as its file names it, or None. positions: its context limit in tokens, None when the file gives
+    none. quantization: how the checkpoint is quantized already.
     """
 
     model_type: str
@@ -25,6 +25,7 @@ class Architecture:
     dtype: str | None
     positions: int | None
     quantization: str | None = None
+    linear_rows: int = 0
     warnings: tuple[str, ...] = ()
 
     @property

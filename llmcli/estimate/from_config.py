@@ -29,6 +29,7 @@ def from_config(config: Config) -> Architecture:
         head_dim=shape.head_dim,
         params=params.total,
         linear_params=params.linear,
+        linear_rows=params.linear_rows,
         dtype=config.text(keys.DTYPE),
         positions=shape.positions,
         quantization=_quantization(config),

@@ -56,6 +56,7 @@ def from_gguf(header: GgufHeader) -> Architecture:
         head_dim=head_dim,
         params=sum(tensor.elements for tensor in parameters),
         linear_params=sum(tensor.elements for tensor in parameters if _is_linear(tensor)),
+        linear_rows=sum(tensor.shape[-1] for tensor in parameters if _is_linear(tensor)),
         dtype=DTYPE,
         positions=config.count(("context_length",)),
     )

@@ -26,10 +26,11 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """Parameters of the whole model, and of the weights of the decoder's linear layers alone."""
+    """Parameters of the whole model, those in the decoder's linear layers, and the output channels of those layers."""
 
     total: int
     linear: int
+    linear_rows: int
 
 
 def count_parameters(shape: Shape, family: Family, config: Config) -> ParameterCount:
@@ -37,16 +38,17 @@ def count_parameters(shape: Shape, family: Family, config: Config) -> ParameterC
     linear = _attention_weights(shape) + _mlp_weights(shape, family)
     layer = linear + _biases(shape, family, config) + _layer_norms(shape, family, config)
     outside = _embeddings(shape, family) + family.norm * shape.hidden + _head(shape, family, config)
-    return ParameterCount(shape.layers * layer + outside, shape.layers * linear - _left_alone(shape, family, config))
+    return ParameterCount(
+        total=shape.layers * layer + outside,
+        linear=shape.layers * linear,
+        linear_rows=shape.layers * _linear_rows(shape, family),
+    )
 
 
-def _left_alone(shape: Shape, family: Family, config: Config) -> int:
-    """Weights of the decoder that bitsandbytes skips: the module of the last parameter.
-
-    That is the head or the final norm, but for a model that has neither of them it is the last MLP.
-    """
-    has_head = family.head_bias or not config.flag("tie_word_embeddings")
-    return 0 if family.norm or has_head else shape.hidden * shape.intermediate
+def _linear_rows(shape: Shape, family: Family) -> int:
+    """Output channels of one layer: of q, k, v and output projections, and of the MLP."""
+    attention = (shape.heads + 2 * shape.kv_heads) * shape.head_dim + shape.hidden
+    return attention + (2 if family.gated_mlp else 1) * shape.intermediate + shape.hidden
 
 
 def _attention_weights(shape: Shape) -> int:

@@ -17,6 +17,7 @@ from llmcli.estimate.layers import (
 from llmcli.estimate.report import SCHEMA, Estimate, KvPart, LayerPart, ModelPart, Row
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
+from llmcli.load_rules import INT8_DTYPE
 
 ENGINE = "transformers"
 DEFAULT_CONTEXTS = (4096, 8192, 32768)
@@ -148,6 +149,8 @@ def kv_part(layers: Layers, dtype: str) -> KvPart:
 
 
 def _weights_dtype(subject: Subject, request: SizeRequest) -> tuple[str, tuple[str, ...]]:
+    if request.quant == "int8":
+        return INT8_DTYPE, ()
     if request.dtype:
         return request.dtype, ()
     named = subject.architecture.dtype
@@ -166,7 +169,8 @@ def _weights(subject: Subject, quant: Quant, dtype: str) -> tuple[int, tuple[str
     size = weight_bytes(model, quant, dtype)
     if quant == "none":
         return size, (f"weights in {dtype}, {BYTES[dtype]} bytes per parameter",)
-    return size, (f"weights in {quant}: linear layers at 4.5 bits each, embeddings, head and norms in {dtype}",)
+    each = "8 bits each and a scale per row" if quant == "int8" else "4.5 bits each"
+    return size, (f"weights in {quant}: linear layers at {each}, embeddings, head and norms in {dtype}",)
 
 
 def _default_contexts(limit: int | None) -> Sequence[int]:

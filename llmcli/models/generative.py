@@ -3,6 +3,7 @@
 from typing import Any
 
 from llmcli.errors import ModelError
+from llmcli.load_rules import stored_quant
 
 _RUNS = "llmcli runs decoder-only language models"
 
@@ -81,6 +82,8 @@ def _other_task(name: str) -> str | None:
 
 
 def _refuse_stored_quantized(config: dict[str, Any], where: str) -> None:
+    if stored_quant(config) is not None:
+        return
     for key in ("quantization_config", "compression_config"):
         stored = config.get(key)
         if not stored:

@@ -7,6 +7,7 @@ from typing import Any
 
 from llmcli import paths
 from llmcli.errors import ModelError, ModelNotFound
+from llmcli.load_rules import stored_quant
 from llmcli.models import magic
 from llmcli.models.generative import refuse_unless_decoder
 from llmcli.models.json_file import read_json_object
@@ -44,13 +45,15 @@ def check_directory(path: Path, *, tokenizer_needed: bool = True) -> Facts:
     if not path.is_dir():
         raise ModelNotFound(f"{paths.display(path)} is no directory")
     config = read_config(path)
+    _refuse_left_over(path, config)
     refuse_unless_decoder(config, paths.display(path))
     if tokenizer_needed:
         _check_tokenizer(path)
     if (path / "generation_config.json").exists():
         read_json_object(path / "generation_config.json")
     checkpoint = read_checkpoint(path)
-    _check_numbers(path, checkpoint)
+    if stored_quant(config) is None:
+        _check_numbers(path, checkpoint)
     _check_layers(path, config, checkpoint)
     return Facts(
         model_type=config["model_type"],
@@ -59,6 +62,23 @@ def check_directory(path: Path, *, tokenizer_needed: bool = True) -> Facts:
         checkpoint=checkpoint,
         remote_code="auto_map" in config,
     )
+
+
+def _refuse_left_over(path: Path, config: dict[str, Any]) -> None:
+    """Refuse a quantization that config.json tells of and the weights know nothing of: it is from before a merge."""
+    key = next((key for key in ("quantization_config", "compression_config") if config.get(key)), None)
+    if key is None:
+        return
+    try:
+        checkpoint = read_checkpoint(path)
+    except ModelError:  # told after what config.json alone gives reason to refuse
+        return
+    if all(_plain(tensor.dtype) for tensor in checkpoint.tensors):
+        raise ModelError(
+            f"{paths.display(path / 'config.json')} says that the weights are quantized ({key}), "
+            f"but they are stored plainly, in {checkpoint.main_dtype or 'float64'}",
+            f"Left over from before the weights were merged? Then delete {key} from that file.",
+        )
 
 
 def _check_numbers(path: Path, checkpoint: Checkpoint) -> None:

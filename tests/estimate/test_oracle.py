@@ -5,6 +5,7 @@ import torch
 import transformers
 from tiny import FLAGS, tiny
 from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig, DynamicCache
+from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
@@ -48,8 +49,10 @@ def test_parameters_are_those_of_the_model(model_type, changes):
 @EACH_TYPE
 def test_linear_parameters_are_those_that_bitsandbytes_quantizes(model_type, changes):
     values = tiny(model_type, **changes)
-    model = build(values)
+    with no_tie_weights():  # as while a checkpoint is loaded
+        model = build(values)
     linear = {name: module.weight.numel() for name, module in model.named_modules() if hasattr(module, "weight")}
+    rows = {name: getattr(m, "out_features", getattr(m, "nf", None)) for name, m in model.named_modules()}
     replace_with_bnb_linear(
         model,
         modules_to_not_convert=get_keys_to_not_convert(model),
@@ -57,7 +60,9 @@ def test_linear_parameters_are_those_that_bitsandbytes_quantizes(model_type, cha
     )
     quantized = [name for name, module in model.named_modules() if type(module).__name__ == "Linear4bit"]
     assert quantized
-    assert from_config(Config("config.json", values)).linear_params == sum(linear[name] for name in quantized)
+    facts = from_config(Config("config.json", values))
+    assert facts.linear_params == sum(linear[name] for name in quantized)
+    assert facts.linear_rows == sum(rows[name] for name in quantized)
 
 
 @pytest.mark.parametrize("batch", [1, 3])

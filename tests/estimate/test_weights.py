@@ -2,10 +2,11 @@
 
 import pytest
 import torch
-from bitsandbytes.nn import Linear4bit
 from tiny import tiny
-from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
+import llmcli.engine.loaded
+from llmcli.engine.quantize import quant_of, settings_for
 from llmcli.estimate.config import Config
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.weights import weight_bytes
@@ -13,23 +14,36 @@ from llmcli.estimate.weights import weight_bytes
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 
-def nf4_bytes(model: torch.nn.Module) -> int:
-    """Bytes of all parameters, and of the scales that bitsandbytes keeps beside the packed ones."""
-    scales = [module.weight.quant_state.absmax for module in model.modules() if isinstance(module, Linear4bit)]
-    assert scales
-    return sum(tensor.numel() * tensor.element_size() for tensor in (*model.parameters(), *scales))
-
-
-@pytest.mark.parametrize("model_type", ["llama", "qwen2", "gpt2", "phi3"])
-def test_nf4_is_what_bitsandbytes_makes_of_the_model(tmp_path, model_type):
-    values = tiny(model_type, pad_token_id=0)
+@pytest.mark.parametrize("model_type", ["llama", "qwen2", "gpt2", "phi3", "olmo"])
+@pytest.mark.parametrize(("quant", "dtype"), [("nf4", "bfloat16"), ("fp4", "float32"), ("int8", "float16")])
+def test_quantized_weights_are_what_bitsandbytes_makes_of_the_model(tmp_path, model_type, quant, dtype):
+    values = tiny(model_type, pad_token_id=0, tie_word_embeddings=model_type == "olmo")
     AutoModelForCausalLM.from_config(AutoConfig.for_model(**values)).save_pretrained(tmp_path)
-    settings = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
     model = AutoModelForCausalLM.from_pretrained(
-        tmp_path, dtype=torch.bfloat16, quantization_config=settings, device_map={"": "cpu"}
+        tmp_path,
+        dtype=getattr(torch, dtype),
+        quantization_config=settings_for(quant, getattr(torch, dtype)),
+        device_map={"": "cpu"},
     )
     facts = from_config(Config("config.json", values))
-    assert weight_bytes(facts, "nf4", "bfloat16") == nf4_bytes(model)
+    assert quant_of(model) == quant
+    assert llmcli.engine.loaded.weight_bytes(model) == weight_bytes(facts, quant, dtype)
+    unquantized = facts.params * getattr(torch, dtype).itemsize
+    assert weight_bytes(facts, quant, dtype) < unquantized
+    scales = weight_bytes(facts, quant, dtype) - sum(p.numel() * p.element_size() for p in model.parameters())
+    assert scales > 0
+
+
+def test_the_scales_of_int8_count_once_wherever_bitsandbytes_keeps_them(tmp_path):
+    values = tiny("llama")
+    AutoModelForCausalLM.from_config(AutoConfig.for_model(**values)).save_pretrained(tmp_path)
+    model = AutoModelForCausalLM.from_pretrained(
+        tmp_path, dtype=torch.float16, quantization_config=settings_for("int8", torch.float16), device_map={"": "cpu"}
+    )
+    before = llmcli.engine.loaded.weight_bytes(model)
+    with torch.inference_mode():
+        model(torch.zeros((1, 1), dtype=torch.long))
+    assert llmcli.engine.loaded.weight_bytes(model) == before
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2), ("float16", 2)])

@@ -119,14 +119,49 @@ def test_damaged_weights_are_named(model):
         ({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"}, "with a separate encoder"),
         ({"architectures": ["BartForConditionalGeneration"], "model_type": "bart"}, "with a separate encoder"),
         ({"architectures": ["NewForCausalLM"], "is_encoder_decoder": True}, "with a separate encoder"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "stored quantized by gptq"),
-        ({"quantization_config": {"bits": 4}}, "stored quantized by an unnamed method"),
-        ({"compression_config": {"quant_method": "compressed-tensors"}}, "compressed-tensors"),
     ],
 )
-def test_what_is_no_decoder_or_stored_quantized_is_refused_with_the_reason(model, config, words):
+def test_what_is_no_decoder_is_refused_with_the_reason(model, config, words):
     (model / "config.json").write_text(json.dumps(LLAMA | config))
     assert words in refusal(model)
+
+
+QUANTIZED = [
+    ({"quantization_config": {"quant_method": "gptq"}}, "stored quantized by gptq"),
+    ({"quantization_config": {"bits": 4}}, "stored quantized by an unnamed method"),
+    ({"quantization_config": {"quant_method": "foo", "load_in_4bit": True}}, "stored quantized by foo"),
+    ({"quantization_config": {"quant_method": "bitsandbytes"}}, "stored quantized by bitsandbytes"),
+    ({"compression_config": {"quant_method": "compressed-tensors"}}, "compressed-tensors"),
+]
+
+
+@pytest.mark.parametrize(("config", "words"), QUANTIZED)
+def test_what_is_stored_quantized_in_a_way_that_is_not_read_is_refused_by_name(model, config, words):
+    (model / "config.json").write_text(json.dumps(LLAMA | config))
+    (model / "model.safetensors").write_bytes(weights().replace(b'"F16"', b'"I16"'))
+    assert words in refusal(model)
+
+
+BITSANDBYTES = {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}
+
+
+@pytest.mark.parametrize("config", [config for config, _ in QUANTIZED] + [BITSANDBYTES])
+def test_a_quantization_left_over_from_before_a_merge_is_explained(model, config):
+    (model / "config.json").write_text(json.dumps(LLAMA | config))
+    with pytest.raises(ModelError) as caught:
+        check_directory(model)
+    assert f"says that the weights are quantized ({next(iter(config))})" in caught.value.message
+    assert "stored plainly, in float16" in caught.value.message
+    assert f"delete {next(iter(config))}" in caught.value.hint
+
+
+def test_packed_weights_pass_only_where_config_says_that_bitsandbytes_packed_them(model):
+    packed = weights().replace(b'"a"', b'"a.weight"').replace(b'"F16"', b'"U8"').replace(b"[3]", b"[6]")
+    header = packed[8 : packed.index(b"}}") + 2]
+    (model / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(6))
+    assert "holds weights in U8" in refusal(model)
+    (model / "config.json").write_text(json.dumps(LLAMA | BITSANDBYTES))
+    assert check_directory(model).checkpoint.bytes == 6
 
 
 @pytest.mark.parametrize(

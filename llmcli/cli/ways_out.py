@@ -1,0 +1,81 @@
+"""What to do when a model does not fit: only what really would, with its size."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from llmcli.cli.fitting import Fit
+from llmcli.cli.hardware import Place, gpus, memory, torch_build
+from llmcli.errors import LlmcliError
+from llmcli.estimate.dtypes import canonical
+from llmcli.estimate.fit import Setting, Stored, need_of
+from llmcli.load_rules import INT8_DTYPE
+from llmcli.units import bytes_text
+
+_SHORTEST = 256
+
+
+def ways_out(name: str, fit: Fit, count: int = 3) -> list[str]:
+    """Up to `count` ways that fit, the ones that keep most of the model first."""
+    return list(islice(_ways(name, fit), count))
+
+
+def _ways(name: str, fit: Fit) -> Iterator[str]:
+    yield from _fewer_tokens(fit)
+    yield from _smaller_numbers(fit)
+    yield from _elsewhere(fit)
+    yield from _smaller_model(name, fit.place)
+    missing = fit.bytes - fit.place.free
+    if fit.bytes <= fit.place.total:
+        where = f"on {fit.place.device}" if fit.place.kind == "cuda" else "of memory"
+        yield f"end other programs: {bytes_text(missing)} more {where} is needed"
+
+
+def _fewer_tokens(fit: Fit) -> Iterator[str]:
+    longest = fit.need.longest(fit.place.free)
+    if longest and _SHORTEST <= longest < fit.context and fit.need.total(longest) <= fit.place.free:
+        yield f"--ctx {longest}: {bytes_text(fit.need.total(longest))}"
+
+
+def _smaller_numbers(fit: Fit) -> Iterator[str]:
+    setting = fit.setting
+    if fit.stored.quant is not None or setting.quant in {"nf4", "fp4"}:
+        return
+    dtype = "bfloat16" if setting.quant == "int8" else setting.dtype
+    others = [("--quant nf4", replace(setting, quant="nf4", dtype=dtype))]
+    if setting.dtype == "float32":
+        others.insert(0, ("--dtype bfloat16", replace(setting, dtype="bfloat16")))
+    for words, other in others:
+        size = need_of(fit.stored, other).total(fit.context)
+        if size <= fit.place.free:
+            yield f"{words}: {bytes_text(size)}"
+
+
+def _elsewhere(fit: Fit) -> Iterator[str]:
+    for place in (*((gpus() or ()) if torch_build() == "cuda" else ()), memory()):
+        needed = need_of(fit.stored, replace(fit.setting, device=place.kind)).total(fit.context)
+        if place.device != fit.place.device and fit.place.kind != "mps" and needed <= place.free:
+            yield f"--device {place.device}: {bytes_text(place.free)} free"
+
+
+def _smaller_model(name: str, place: Place) -> Iterator[str]:
+    """The largest model of the registry that fits, as far as its size is known without fetching it."""
+    from llmcli.models.registry import load_registry
+
+    fitting = [(size, alias) for alias in load_registry().names() if alias != name for size in _size(alias, place)]
+    if fitting:
+        size, alias = max(fitting)
+        yield f"a smaller model: {alias}, {bytes_text(size)}"
+
+
+def _size(alias: str, place: Place) -> Iterator[int]:
+    from llmcli.estimate.sources import find
+
+    try:
+        subject = find(alias, None)
+    except LlmcliError:
+        return
+    dtype = canonical(subject.architecture.dtype or "float32") or INT8_DTYPE
+    need = need_of(Stored(subject.architecture, subject.stored_bytes or 0, None), Setting("none", dtype, place.kind))
+    if (size := need.total(need.useful_context(None))) <= place.free:
+        yield size

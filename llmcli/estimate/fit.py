@@ -1,0 +1,122 @@
+"""What it takes to load a model and to talk to it: weights, a cache, what loading and the runtime themselves take."""
+
+from dataclasses import dataclass
+
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.dtypes import BYTES
+from llmcli.estimate.layers import Layers
+from llmcli.estimate.plan import Sizer
+from llmcli.estimate.weights import weight_bytes
+from llmcli.inference import Quant
+from llmcli.load_rules import QUANTIZED_SHARE
+from llmcli.units import MIB
+
+USEFUL_CONTEXT = 2048
+"""A model that cannot hold so many tokens, or as many as it is asked for, is not worth loading."""
+
+RUNTIME_BYTES = {"cpu": 400 * MIB, "mps": 400 * MIB, "cuda": 512 * MIB}
+"""What the libraries and the activations of one prefill chunk take: 296 MiB were measured on a CPU before any weight
+was there; on CUDA a context is roughly so large."""
+
+_WORKSPACE = {"cpu": (4, 256 * MIB), "mps": (4, 256 * MIB), "cuda": (2, 0)}
+"""What quantizing takes beside its result, and gives back: bytes per linear weight of one layer, and a fixed part.
+
+On a CPU it was measured up to 2.5 bytes for int8 and 4.1 for nf4 with layers of 218 M weights, and up to 0.4 GiB in
+all with layers of 45 M. Unquantized weights take nothing more: they are mapped, or cast one after the other.
+"""
+
+_STEP = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A model before it is loaded. architecture: None where its family cannot be sized.
+
+    bytes, dtype: the weights as they lie on disk (torch's name, None: not known). quant: what they are quantized to
+    already. experts: most weights are those of experts, which bitsandbytes leaves as they are.
+    """
+
+    architecture: Architecture | None
+    bytes: int
+    dtype: str | None
+    quant: Quant | None = None
+    experts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda."""
+
+    quant: Quant
+    dtype: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a model takes in one setting, in bytes. layers: none where the cache cannot be sized.
+
+    element: bytes per number in the cache. limit: the model's own context limit in tokens, None where it has none.
+    """
+
+    weights: int
+    workspace: int
+    runtime: int
+    layers: Layers
+    element: int
+    limit: int | None
+
+    def cache(self, context: int) -> int:
+        """The most that the KV cache gets while it holds `context` tokens, the end of prefill included."""
+        return Sizer(self.layers, self.element, 0, None).total(context, 1)
+
+    def total(self, context: int) -> int:
+        """All of it, with a cache of `context` tokens. What quantizing takes is free again before the cache grows."""
+        return self.weights + self.runtime + max(self.workspace, self.cache(context))
+
+    def useful_context(self, asked: int | None) -> int:
+        """The context that has to fit: USEFUL_CONTEXT, or what is asked for or possible where that is less."""
+        return min(limit for limit in (USEFUL_CONTEXT, self.limit, asked) if limit is not None)
+
+    def longest(self, free: int) -> int | None:
+        """The longest context that `free` bytes hold, None where that is the model's own limit or cannot be told.
+
+        Rounded down to a multiple of 256 tokens: free memory changes by more than that from moment to moment.
+        """
+        if not self.layers:
+            return None
+        longest = Sizer(self.layers, self.element, self.weights + self.runtime, free).max_context(1, self.limit)
+        if longest == self.limit:
+            return None
+        return longest // _STEP * _STEP or longest
+
+
+def need_of(stored: Stored, setting: Setting) -> Need:
+    """What `stored` takes when it is loaded in `setting`."""
+    model = stored.architecture
+    return Need(
+        weights=_weights(stored, setting),
+        workspace=_workspace(stored, setting),
+        runtime=RUNTIME_BYTES[setting.device],
+        layers=() if model is None else model.layers,
+        element=BYTES[setting.dtype],
+        limit=None if model is None else model.positions,
+    )
+
+
+def _weights(stored: Stored, setting: Setting) -> int:
+    if stored.quant is not None:
+        return stored.bytes
+    if stored.architecture is not None:
+        return weight_bytes(stored.architecture, setting.quant, setting.dtype)
+    share = 1.0 if stored.experts else QUANTIZED_SHARE[setting.quant]
+    before = BYTES[stored.dtype] if stored.dtype else BYTES[setting.dtype]
+    return int(stored.bytes * share * BYTES[setting.dtype] / before)
+
+
+def _workspace(stored: Stored, setting: Setting) -> int:
+    if setting.quant == "none" or stored.quant is not None:
+        return 0
+    per_weight, fixed = _WORKSPACE[setting.device]
+    model = stored.architecture
+    return fixed + (0 if model is None else per_weight * model.linear_params // model.layer_count)

@@ -1,0 +1,237 @@
+"""The memory plan: refused before anything is loaded, with ways out that fit; the context that free memory holds."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from llmcli.cli import fitting, hardware, ways_out
+from llmcli.cli.fitting import Weights, fit_of, memory_bound, require_memory
+from llmcli.cli.hardware import Place
+from llmcli.cli.opening import loaded_line
+from llmcli.cli.options import ModelOptions
+from llmcli.errors import OutOfMemory
+from llmcli.inference import ModelInfo, SamplingOptions
+from llmcli.load_rules import INT8_DTYPE
+from llmcli.units import GIB
+
+LLAMA_8B = {
+    "model_type": "llama",
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "dtype": "bfloat16",
+}
+WEIGHTS = Weights(LLAMA_8B, 16_060_522_496, "bfloat16")
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Make the machine one with so much free memory, in GiB, on its CPU and on each GPU."""
+
+    def be(cpu, *cuda):
+        places = tuple(Place(f"cuda:{i}", int(free * GIB), int((free + 1) * GIB)) for i, free in enumerate(cuda))
+        own = {"torch_build": lambda: "cuda" if cuda else "cpu", "gpus": lambda: places}
+        own["memory"] = lambda device="cpu": Place(device, int(cpu * GIB), int((cpu + 2) * GIB))
+        for module in (hardware, ways_out):
+            for name, value in own.items():
+                monkeypatch.setattr(module, name, value)
+
+    return be
+
+
+def refusal(weights=WEIGHTS, **options):
+    with pytest.raises(OutOfMemory) as caught:
+        require_memory("big", weights, ModelOptions(**options))
+    return caught.value.message, caught.value.hint.split("\n  ")
+
+
+def test_what_fits_is_said_nothing_about(machine, capsys):
+    machine(16)
+    require_memory("big", WEIGHTS, ModelOptions())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_gpu_that_is_too_small_is_named_with_what_is_needed_and_three_ways_out(machine):
+    machine(31, 7.4)
+    message, hint = refusal()
+    assert message == (
+        "big needs 15.71 GiB (weights 14.96 GiB, 2048 tokens 0.250 GiB, runtime 0.500 GiB); cuda:0 has 7.40 GiB free"
+    )
+    assert hint[:2] == ["1. --quant nf4: 6.52 GiB", "2. --device cpu: 31.00 GiB free"]
+    assert hint[2].startswith("3. a smaller model: ")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "cuda", "options", "first"),
+    [
+        (15.5, (), {}, r"1. --ctx 1024: 15.47 GiB"),
+        (20, (), {"dtype": "float32"}, r"1. --dtype bfloat16: 15.60 GiB"),
+        (8, (), {"quant": "int8"}, r"1. --quant nf4: 7.07 GiB"),
+        (8, (), {"ctx": 9000}, r"1. --quant nf4: 7.07 GiB"),
+        (3, (7, 30), {"quant": "nf4", "device": "cpu"}, r"1. --device cuda:0: 7.00 GiB free"),
+        (3, (4, 30), {}, r"1. --device cuda:1: 30.00 GiB free"),
+    ],
+)
+def test_the_first_way_out_is_the_one_that_keeps_most(machine, cpu, cuda, options, first):
+    machine(cpu, *cuda)
+    context = options.pop("ctx", None)
+    assert refusal(context=context, **options)[1][0] == first
+
+
+@pytest.mark.parametrize("cpu", [0.1, 0.5, 1, 2, 5, 7, 8, 12, 14, 15.3, 15.59])
+@pytest.mark.parametrize("cuda", [(), (6.6,), (2, 14)])
+@pytest.mark.parametrize("options", [{}, {"quant": "nf4"}, {"quant": "int8"}, {"dtype": "float32"}])
+def test_every_way_out_fits(machine, cpu, cuda, options):
+    machine(cpu, *cuda)
+    fit = fit_of(WEIGHTS, ModelOptions(**options))
+    if fit.bytes <= fit.place.free:
+        require_memory("big", WEIGHTS, ModelOptions(**options))
+        return
+    _, hint = refusal(**options)
+    assert 1 <= len(hint) <= 3
+    for way in hint:
+        if flag := re.search(r"--(quant|dtype|device|ctx) (\S+): ", way):
+            value = {"context": int(flag[2])} if flag[1] == "ctx" else {flag[1]: flag[2]}
+            require_memory("big", WEIGHTS, ModelOptions(**options | value))
+        elif "smaller model" in way:
+            assert float(re.search(r"([\d.]+) GiB", way)[1]) * GIB <= fit.place.free + 0.005 * GIB
+        elif "end other programs" in way:
+            assert fit.bytes <= fit.place.total
+        else:
+            assert way.startswith("Nothing that is known here would fit")
+
+
+def test_no_way_out_is_made_up(machine):
+    machine(0.1)
+    assert refusal()[1] == ["Nothing that is known here would fit: it takes a machine with more memory."]
+
+
+def test_where_only_torch_can_tell_the_device_nothing_is_planned(machine, monkeypatch):
+    machine(0.1)
+    monkeypatch.setattr(hardware, "torch_build", lambda: None)
+    require_memory("big", WEIGHTS, ModelOptions())
+    assert memory_bound(WEIGHTS, ModelOptions()) is None
+
+
+@pytest.mark.parametrize(
+    ("config", "stored", "options", "dtype"),
+    [
+        ({"dtype": "float16"}, "bfloat16", {}, "float16"),
+        ({"torch_dtype": "float32"}, "bfloat16", {}, "float32"),
+        ({}, "float16", {}, "float16"),
+        ({}, None, {}, "float32"),
+        ({"text_config": {"dtype": "bfloat16"}}, "float32", {}, "bfloat16"),
+        ({"dtype": "float32"}, "float32", {"dtype": "bf16"}, "bfloat16"),
+        ({"dtype": "float32"}, "float32", {"quant": "int8"}, INT8_DTYPE),
+    ],
+)
+def test_the_plan_takes_the_dtype_that_the_engine_takes(machine, config, stored, options, dtype):
+    machine(16)
+    assert fit_of(Weights({"model_type": "x"} | config, 1, stored), ModelOptions(**options)).setting.dtype == dtype
+
+
+def test_a_file_packed_to_4_bits_is_planned_as_nf4_on_cuda(machine):
+    machine(31, 7.4)
+    packed = Weights(LLAMA_8B, 16_060_522_496, "bfloat16", packed_bits=4.5)
+    require_memory("big", packed, ModelOptions())
+    assert refusal(packed, quant="none")[1][0] == "1. --quant nf4: 6.52 GiB"
+
+
+@pytest.fixture
+def long(tiny, tmp_path):
+    """The tiny model with a context of 8,192 tokens; a token takes 768 bytes."""
+    folder = tmp_path / "long"
+    shutil.copytree(tiny, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 8192}))
+    return folder
+
+
+def free_for(monkeypatch, tokens):
+    """Make free memory so small that the tiny model holds just `tokens`."""
+
+    def place_of(device):
+        weights = 107_200 * 4
+        return Place("cpu", weights + 400 * 2**20 + 768 * tokens, 2**40)
+
+    monkeypatch.setattr(fitting, "place_of", place_of)
+
+
+def test_a_model_that_does_not_fit_ends_with_4_before_it_is_loaded(llmcli, long, monkeypatch):
+    free_for(monkeypatch, 2047)
+    monkeypatch.setattr("llmcli.cli.opening.start_engine", None)
+    for command in (("chat", long, "-p", "hi"), ("bench", long)):
+        ran = llmcli(*command)
+        assert (ran.code, ran.out) == (4, "")
+        first, *ways = ran.err.splitlines()
+        assert first.startswith(
+            "error: long needs 0.392 GiB (weights 0.4 MiB, 2048 tokens 1.5 MiB, runtime 0.391 GiB); cpu has"
+        )
+        assert [way[:4] for way in ways] == [f"  {n}." for n in range(1, len(ways) + 1)]
+
+
+def test_free_memory_bounds_the_context_and_is_named(llmcli, long, monkeypatch):
+    free_for(monkeypatch, 4200)
+    ran = llmcli("chat", long, "-p", "hi", "--max-new-tokens", 2, "--json")
+    assert "context 4096 (free memory)" in ran.err
+    assert ran.json()["model"]["context_limit"] == 4096
+    assert "context 3000 (--ctx)" in llmcli("chat", long, "-p", "hi", "--max-new-tokens", 2, "--ctx", 3000).err
+    ran = llmcli("bench", long, "--prompt-len", 4096, "--out-len", 1)
+    assert (ran.code, ran.out) == (2, "")
+    assert "the context of long holds 4096" in ran.err
+
+
+def test_enough_memory_leaves_the_context_to_the_model(llmcli, long, monkeypatch):
+    free_for(monkeypatch, 8192)
+    assert "context 8192 (model)" in llmcli("chat", long, "-p", "hi", "--max-new-tokens", 2).err
+
+
+def info(**more):
+    values = {
+        "name": "m",
+        "source": "wheel:llm-m==1/m/M.gguf",
+        "revision": None,
+        "architecture": "LlamaForCausalLM",
+        "params": 1,
+        "quant": "none",
+        "dtype": "bfloat16",
+        "weight_bytes": 1,
+        "streamed_bytes": 1,
+        "device": "cpu",
+        "attention": "sdpa",
+        "decode_path": "eager",
+        "context_limit": 8192,
+        "context_bound_by": "model",
+        "vocab_size": 1,
+        "threads": 2,
+        "load_seconds": 1.23,
+        "generation_defaults": SamplingOptions(),
+        "versions": {},
+    }
+    return ModelInfo(**(values | more))
+
+
+@pytest.mark.parametrize(
+    ("changes", "packed", "line"),
+    [
+        (
+            {},
+            "Q4_1",
+            "GGUF Q4_1, loaded as bfloat16 · cpu, 2 threads · attention sdpa · context 8192 (model)",
+        ),
+        ({"threads": 1}, None, "bfloat16 · cpu, 1 thread · attention sdpa · context 8192 (model)"),
+        (
+            {"quant": "nf4", "device": "cuda:0", "context_limit": 9, "context_bound_by": "free memory"},
+            "Q4_K",
+            "GGUF Q4_K, loaded as nf4 (bfloat16) · cuda:0 · attention sdpa · context 9 (free memory)",
+        ),
+    ],
+)
+def test_the_start_line_says_what_was_loaded_and_what_binds(changes, packed, line):
+    assert loaded_line(info(**changes), packed) == f"m from wheel:llm-m==1 · {line} · loaded in 1.2 s"
