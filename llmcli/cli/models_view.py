@@ -83,7 +83,7 @@ def _cells(status: Status) -> tuple[str, str, str, str]:
 def disk_text(status: Status) -> str:
     """Whether the model loads at once, and the space that it takes: `ready, 0.345 GiB`; `missing`: nothing is there."""
     if status.state == "absent":
-        return "no" if status.located and status.located.kind == "wheel" else "missing"
+        return "no" if status.located and status.located.kind in {"hub", "wheel"} else "missing"
     if status.state == "invalid":
         return "invalid"
     return f"{'ready' if status.loaded else 'yes'}, {bytes_text(status.bytes_on_disk)}"
@@ -97,6 +97,7 @@ def _facts(status: Status, *, default: bool) -> list[tuple[str, str]]:
         ("description", entry.description if entry else ""),
         ("problem", status.problem or ""),
         ("source", located.source if located else ""),
+        ("revision", (located.revision or "") if located else ""),
         ("size", f"{bytes_text(entry.size)} ({entry.size:,} bytes)" if entry and entry.size else ""),
         ("sha256", (entry.sha256 or "") if entry else ""),
         ("license", (entry.license or "") if entry else ""),
@@ -117,6 +118,7 @@ def _record(status: Status) -> dict[str, Any]:
         "description": entry.description if entry else None,
         "source": entry.source if entry else None,
         "kind": located.kind if located else None,
+        "revision": located.revision if located else None,
         "size": entry.size if entry else None,
         "sha256": entry.sha256 if entry else None,
         "license": entry.license if entry else None,

