@@ -174,7 +174,7 @@ def _sweep(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def writing(directory: Path) -> Iterator[None]:
+def writing(directory: Path, hint: str = "Set LLMCLI_HOME to a directory that you may write to.") -> Iterator[None]:
     """Turn the system's refusal to write into the cache into an error that says what to do."""
     with _full_disk(directory):
         try:
@@ -185,7 +185,7 @@ def writing(directory: Path) -> Iterator[None]:
             reason = error.strerror or str(error)
             raise LlmcliError(
                 f"{paths.display(directory)} cannot be written: {reason}",
-                "Set LLMCLI_HOME to a directory that you may write to.",
+                hint,
             ) from error
 
 

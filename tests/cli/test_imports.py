@@ -27,6 +27,8 @@ LIBRARIES = {
     "accelerate": {"engine"},
     "tokenizers": {"engine"},
     "prompt_toolkit": {"chat"},
+    "huggingface_hub": {"models"},
+    "tomlkit": {"models"},
 }
 
 
@@ -80,6 +82,10 @@ def test_the_engine_interface_needs_the_standard_library_only():
         ["models", "list"],
         ["models", "show"],
         ["models", "check"],
+        ["models", "add", "x", "org/name"],
+        ["models", "rm", "x"],
+        ["models", "rm", "x", "--files"],
+        ["models", "path", "org/name"],
         ["chat", "--temperature", "-1", "-p", "x"],
         ["chat", "no-such-model", "-p", "x"],
         ["bench", "--prompt-len", "9000"],

@@ -344,6 +344,36 @@ def test_check_covers_hub_models(hub, llmcli, tiny_files):
     assert "5 are missing" in ended.stdout
 
 
+def test_rm_files_deletes_the_revision_and_leaves_others(hub, llmcli, tiny_files):
+    old = hub.add("org/tiny", tiny_files)
+    hub.repositories["org/tiny"].references["v1"] = old
+    new = hub.add("org/tiny", tiny_files | {"generation_config.json": b'{"temperature": 0.5}'})
+    llmcli("models", "pull", "org/tiny@v1")
+    llmcli("models", "pull", "org/tiny")
+    assert llmcli("models", "add", "mine", "org/tiny").returncode == 0
+    ended = llmcli("models", "rm", "mine", "--files")
+    assert ended.returncode == 0, ended.stderr
+    assert "freed" in ended.stderr
+    assert not snapshot(new).exists()
+    assert hub_cache.find_snapshot(HubSource("org/tiny", "v1")) == snapshot(old)
+    assert check_directory(snapshot(old)).checkpoint.params > 0
+    last = llmcli("models", "rm", "org/tiny@v1", "--files")
+    assert "0.4 MiB freed" in last.stderr
+    assert not hub_cache.repository_dir("org/tiny").exists()
+    assert "no files" in llmcli("models", "rm", "org/tiny", "--files").stderr
+
+
+def test_rm_files_takes_what_a_broken_off_fetch_left(hub, llmcli, tiny_files):
+    hub.add("org/tiny", tiny_files)
+    full = (
+        "import llmcli.models.hub_stream as s\ndef f(*_): raise OSError(28, 'No space left on device')\ns._stream = f"
+    )
+    assert llmcli("models", "pull", "org/tiny", before=full).returncode == 4
+    assert hub_cache.repository_dir("org/tiny").exists()
+    assert llmcli("models", "rm", "org/tiny", "--files").returncode == 0
+    assert not hub_cache.repository_dir("org/tiny").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "source"),
     [
