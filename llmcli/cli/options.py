@@ -39,7 +39,8 @@ class Stats(StrEnum):
 ModelArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="MODEL", help="Alias in models.toml, directory, or .gguf file. Default: the registry's default."
+        metavar="MODEL",
+        help="Alias in models.toml, directory, .gguf file, or ORG/NAME[@REVISION] on the hub. Default: the registry's.",
     ),
 ]
 QuantOption = Annotated[Quant, typer.Option("--quant", help="Quantize weights on load (nf4: bitsandbytes, 4 bit).")]

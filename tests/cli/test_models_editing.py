@@ -186,7 +186,11 @@ def test_rm_of_an_entry_that_replaced_a_shipped_one_brings_that_back(llmcli, reg
 
 @pytest.mark.parametrize(
     ("name", "code", "words"),
-    [("smollm2-135m", 2, "ships with llmcli"), ("smollm", 3, "Did you mean smollm2-135m?"), ("org/name", 3, "--files")],
+    [
+        ("smollm2-135m", 2, "ships with llmcli"),
+        ("smollm2-135", 3, "Did you mean smollm2-135m?"),
+        ("org/name", 3, "--files"),
+    ],
 )
 def test_rm_refuses_what_is_no_entry_of_the_user(llmcli, registry, name, code, words):
     ran = llmcli("models", "rm", name)
