@@ -39,7 +39,7 @@ def fetch_hub(located: Located, options: ModelOptions | None) -> Path:
 def _first(repository: hub.Repository) -> list[str]:
     """Fetch the config and see whether llmcli runs such a model; the names of the weights' files."""
     repo, names = repository.source.repo, repository.sizes
-    hub.fetch_small(repository, hub_files.first_files(repo, names))
+    hub.fetch(repository, hub_files.first_files(repo, names), lambda _arrived: None, _waiting)
     refuse_unless_decoder(read_config(repository.snapshot), repo)
     return hub_files.weight_files(repository.snapshot, names)
 
@@ -56,15 +56,13 @@ def _dtype(config: dict[str, Any]) -> str | None:
 
 def _rest(name: str, repository: hub.Repository, weights: list[str]) -> None:
     """Fetch tokenizer and weights, with one bar over all bytes."""
-    small = repository.absent(hub_files.companions(repository.sizes))
-    large = repository.absent(weights)
-    if not small and not large:
+    files = repository.absent((*hub_files.companions(repository.sizes), *weights))
+    if not files:
         return
-    sizes = repository.sizes
-    total = sum(sizes[file] for file in (*small, *large))
-    missing = total - hub.bytes_there(repository, large)
+    total = sum(repository.sizes[file] for file in files)
+    missing = total - hub.bytes_there(repository, files)
     require_space(hub_cache.cache_dir(), missing, f"fetching {name}", CACHE_HINT)
-    console.say(_announcement(name, repository, len(small) + len(large), total, missing))
+    console.say(_announcement(name, repository, len(files), total, missing))
     with console.progress("fetch", unit="bytes", announced=True) as report:
         done = 0
 
@@ -73,17 +71,16 @@ def _rest(name: str, repository: hub.Repository, weights: list[str]) -> None:
             done += arrived
             report(min(done, total), total)
 
-        for file in small:
-            hub.fetch_small(repository, [file])
-            count(sizes[file])
-        hub.fetch_weights(repository, large, count, _waiting)
+        hub.fetch(repository, files, count, _waiting)
 
 
 def _announcement(name: str, repository: hub.Repository, files: int, total: int, missing: int) -> str:
     noun = "files" if files > 1 else "file"
-    left = f", {bytes_text(missing)} of it still to come" if missing < total else ""
+    whole, left = "", ""
+    if missing < total:
+        whole, left = "whole ", f", {bytes_text(missing)} of it still to come"
     return (
-        f"{name} is not whole on this disk: fetching {files} {noun}, {bytes_text(total)}{left}, "
+        f"{name} is not {whole}on this disk: fetching {files} {noun}, {bytes_text(total)}{left}, "
         f"from {repository.source} (commit {repository.commit[:12]})"
     )
 

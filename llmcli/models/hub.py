@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from llmcli.models import hub_cache
 from llmcli.models.hub_stream import Blob, stream_blob
@@ -55,19 +56,13 @@ def offline() -> bool:
     return constants.is_offline_mode()
 
 
-def fetch_small(repository: Repository, names: Iterable[str]) -> None:
-    """Fetch files into the cache, those that are not there yet."""
-    for name in repository.absent(names):
-        _into_cache(repository, name)
-
-
-def fetch_weights(
+def fetch(
     repository: Repository, names: Iterable[str], report: Callable[[int], None], waiting: Callable[[], None]
 ) -> None:
-    """Fetch large files into the cache: one after the other, each going on where an earlier try was broken off.
+    """Fetch files into the cache, those that are not there yet: one after the other.
 
-    report: takes the bytes of a file that have come in since it was last called, negative when a file starts anew.
-    waiting: called when another process is fetching the same file.
+    A large file goes on where an earlier try was broken off. report: takes bytes that have come in, negative numbers
+    when they are dropped. waiting: called when another process is fetching the same file.
     """
     for name in repository.absent(names):
         if blob := _blob(repository, name):
@@ -95,32 +90,20 @@ def _blob(repository: Repository, name: str) -> Blob | None:
 
 
 def _into_cache(repository: Repository, name: str) -> None:
-    """Let huggingface_hub fetch a file, or link it where its content is there already."""
+    """Let huggingface_hub fetch a file, or link it where its content is there already; it draws no bar of its own."""
     from huggingface_hub import hf_hub_download
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    class Silent(tqdm):  # type: ignore[misc]
+        """A bar that is never drawn, whatever the environment says."""
+
+        def __init__(self, *arguments: Any, name: str | None = None, **more: Any) -> None:  # noqa: ARG002 - the hub's
+            super().__init__(*arguments, **{**more, "disable": True})
 
     hf_hub_download(
         repository.source.repo,
         name,
         revision=repository.commit,
         cache_dir=hub_cache.cache_dir(),
-        tqdm_class=_Silent,
+        tqdm_class=Silent,
     )
-
-
-class _Silent:
-    """Stands in for tqdm: huggingface_hub draws no bar of its own."""
-
-    def __init__(self, *_arguments: object, **_more: object) -> None:
-        pass
-
-    def __enter__(self) -> "_Silent":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        pass
-
-    def update(self, _count: float = 1) -> None:
-        """Take what has come in."""
-
-    def close(self) -> None:
-        """End."""

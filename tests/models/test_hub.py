@@ -418,3 +418,24 @@ def test_a_snapshot_that_lacks_a_file_is_not_whole(tmp_path, tiny_files, gone):
     next(path for path in tmp_path.iterdir() if path.name.startswith(gone)).unlink()
     assert not hub_cache.is_whole(tmp_path)
     shutil.rmtree(tmp_path)
+
+
+def test_a_model_on_disk_is_sized_from_its_files(hub, llmcli, tiny_files):
+    hub.add("org/tiny", tiny_files)
+    before = llmcli("estimate-kv", "org/tiny")
+    refused(before, 3, "llmcli models pull org/tiny")
+    llmcli("models", "pull", "org/tiny")
+    sized = llmcli("estimate-kv", "org/tiny", "--format", "json")
+    assert sized.returncode == 0, sized.stderr
+    assert json.loads(sized.stdout)["model"]["architecture"] == "llama"
+
+
+def test_an_entry_of_the_hub_is_fetched_by_its_name(hub, llmcli, tiny_files):
+    commit = hub.add("org/tiny", tiny_files)
+    assert llmcli("models", "add", "mine", "hub:org/tiny@main", "--context", "64").returncode == 0
+    ended = llmcli("chat", "mine", "-p", "hi", "--max-new-tokens", "1", "--json")
+    assert ended.returncode == 0, ended.stderr
+    model = json.loads(ended.stdout)["model"]
+    assert (model["name"], model["source"], model["revision"]) == ("mine", "hub:org/tiny@main", commit)
+    assert model["context_limit"] == 64
+    assert json.loads(llmcli("models", "show", "mine", "--format", "json").stdout)["revision"] == commit
