@@ -53,7 +53,7 @@ def offline() -> bool:
     """Whether the user has switched the hub off (HF_HUB_OFFLINE)."""
     from huggingface_hub import constants
 
-    return constants.is_offline_mode()
+    return constants.HF_HUB_OFFLINE
 
 
 def fetch(
@@ -80,11 +80,15 @@ def bytes_there(repository: Repository, names: Iterable[str]) -> int:
 
 
 def _blob(repository: Repository, name: str) -> Blob | None:
-    """A file in the hub's storage for large files, whose content in the cache is named for its sha256."""
+    """A file in the hub's storage for large files, whose content in the cache is named for its sha256.
+
+    None for other files, and where the cache cannot hold links: there a blob would be kept beside its copy.
+    """
     from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import are_symlinks_supported
 
     repo, digest, size = repository.source.repo, repository.digests.get(name), repository.sizes[name]
-    if digest is None or not size:
+    if digest is None or not size or not are_symlinks_supported(hub_cache.cache_dir()):
         return None
     return Blob(hf_hub_url(repo, name, revision=repository.commit), digest, size, repo)
 

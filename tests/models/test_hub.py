@@ -222,6 +222,15 @@ def test_a_wrong_left_over_is_dropped_and_fetched_anew(hub, llmcli, tiny_files):
     assert (snapshot(commit) / shard).read_bytes() == tiny_files[shard]
 
 
+def test_a_cache_without_links_holds_each_file_once(hub, llmcli, tiny_files):
+    commit = hub.add("org/tiny", tiny_files)
+    assert llmcli("models", "pull", "org/tiny", HF_HUB_DISABLE_SYMLINKS="1").returncode == 0
+    assert check_directory(snapshot(commit)).checkpoint.params > 0
+    assert not any(path.is_symlink() for path in snapshot(commit).rglob("*"))
+    kept = [path for path in hub_cache.repository_dir("org/tiny").rglob("*") if path.is_file()]
+    assert sum(path.suffix == ".safetensors" or path.parent.name == "blobs" for path in kept) == 5
+
+
 def test_what_is_missing_of_a_snapshot_is_fetched(hub, llmcli, tiny_files):
     commit = hub.add("org/tiny", tiny_files)
     llmcli("models", "pull", "org/tiny")
