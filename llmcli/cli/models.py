@@ -1,6 +1,6 @@
 """`llmcli models`: the registry and what of it is on this disk."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,8 +16,13 @@ models_app = typer.Typer(
 AliasArgument = Annotated[str | None, typer.Argument(metavar="ALIAS", help="Default: the registry's default.")]
 SourceOption = Annotated[bool, typer.Option("--source", metavar="", help="The original file instead, e.g. the GGUF.")]
 ModelsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="MODEL", help="Aliases, directories or .gguf files. Default: all.")
+    list[str] | None,
+    typer.Argument(metavar="MODEL", help="Aliases, directories, .gguf files or hub ids. Default: all aliases."),
 ]
+
+
+def _fact(name: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=help_text)
 
 
 @models_app.command("list")
@@ -57,6 +62,46 @@ def pull(model: flags.ModelArgument = None, *, registry: flags.RegistryOption = 
     from llmcli.cli import models_actions
 
     models_actions.pull_model(model, registry)
+
+
+@models_app.command()
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The alias.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="ORG/NAME[@REVISION] on the hub, a directory, a .gguf file, or wheel:…"),
+    ],
+    *,
+    description: Annotated[str | None, _fact("description", "TEXT", "One line for `models list`.")] = None,
+    license_name: Annotated[str | None, _fact("license", "NAME", "SPDX identifier.")] = None,
+    languages: Annotated[str | None, _fact("languages", "CODE,…", "What it knows well: en,ko.")] = None,
+    context: Annotated[str | None, _fact("context", "N", "Upper bound on prompt and answer, in tokens.")] = None,
+    sha256: Annotated[str | None, _fact("sha256", "HEX", "Of the file; a wheel: source needs it.")] = None,
+    size: Annotated[int | None, _fact("size", "BYTES", "Of the file.")] = None,
+    default: Annotated[bool, typer.Option("--default", metavar="", help="Make it the default model.")] = False,
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace an entry of this name.")] = False,
+    registry: flags.RegistryOption = None,
+) -> None:
+    """Give a model a name: write an entry into your models.toml."""
+    from llmcli.cli import models_editing
+
+    entry = models_editing.NewEntry(name, source, description, license_name, languages, context, sha256, size)
+    models_editing.add_model(entry, registry, default=default, force=force)
+
+
+@models_app.command("rm")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The alias; with --files also a hub id or a .gguf file.")],
+    *,
+    files: Annotated[
+        bool, typer.Option("--files", metavar="", help="Delete what llmcli fetched or converted for it as well.")
+    ] = False,
+    registry: flags.RegistryOption = None,
+) -> None:
+    """Remove an entry from your models.toml; your own directories and GGUF files stay."""
+    from llmcli.cli import models_editing
+
+    models_editing.remove_model(name, registry, files=files)
 
 
 @models_app.command()

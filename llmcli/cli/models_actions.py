@@ -6,8 +6,10 @@ from pathlib import Path
 from llmcli import console, paths
 from llmcli.cli import models_view
 from llmcli.cli.fetching import find, prepare
+from llmcli.cli.hub_fetching import fetch_hub
 from llmcli.cli.options import TableFormat
 from llmcli.errors import ConfigError, LlmcliError, ModelError, ModelNotFound, UsageError
+from llmcli.models import hub
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located, locate
 from llmcli.models.registry import Registry, load_registry
@@ -52,8 +54,22 @@ def pull_model(model: str | None, registry: Path | None) -> None:
         check_directory(located.require())
         console.say(f"{located.name}: {located.require()} is loaded where it is; there is nothing to fetch")
         return
-    directory = prepare(located)
+    directory = _fetch(located)
     console.say(f"{located.name} is ready: {paths.display(directory)}")
+
+
+def _fetch(located: Located) -> Path:
+    """What `prepare` does, but a hub model's branch is looked up again: `pull` is what brings a newer commit."""
+    if located.kind != "hub" or (located.hub and located.hub.pinned and located.original):
+        return prepare(located)
+    if located.original is not None and hub.offline():
+        console.say(f"{located.source} is on this disk; HF_HUB_OFFLINE keeps llmcli from looking for a newer commit")
+        return located.original
+    directory = fetch_hub(located, None)
+    if located.original is not None:
+        words = "now at" if directory != located.original else "already at its newest"
+        console.say(f"{located.source} is {words} commit {directory.name[:12]}")
+    return directory
 
 
 def check_models(models: list[str] | None, registry: Path | None) -> int:
@@ -102,8 +118,10 @@ def _status(alias: str | None, registry: Registry) -> Status:
         alias = registry.default
     if alias not in registry:
         located = locate(alias, registry)
+        what = "a hub id" if located.kind == "hub" else "a path"
         raise UsageError(
-            f"{located.source} is a path, not a name of the registry", "`llmcli models check` looks into directories."
+            f"{located.source} is {what}, not a name of the registry",
+            "`llmcli models check` looks into what has no name.",
         )
     registry.entry(alias)
     return registry_status(registry, alias)
@@ -113,7 +131,7 @@ def _loaded(located: Located) -> Path:
     directory = loaded_directory(located)
     if directory is None:
         located.require()
-        argument = shlex.quote(located.name if located.entry else located.source)
+        argument = shlex.quote(located.argument)
         raise ModelNotFound(f"{located.name} is not converted yet", f"Convert it: llmcli models pull {argument}")
     return directory
 

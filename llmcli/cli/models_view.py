@@ -15,33 +15,57 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
-_NARROW = 60
+_COLUMNS = ("model", "on disk", "description", "license", "languages")
+_ROOM = ((140, 5), (90, 4), (60, 3))
+"""From so many characters of width on, so many columns; two below."""
+_MOST = (26, 18, 60, 16, 100)
+"""The most characters that a column takes where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelList:
-    """One row per model, the default marked; a narrow terminal gets the first columns only."""
+    """One line per model, those on this disk first, the default marked; a narrow terminal gets the first columns."""
 
     statuses: Sequence[Status]
     default: str | None
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         """Choose the columns by the width that there is."""
-        columns = 5 if options.max_width >= _NARROW else 3
-        yield _list_table(self.statuses, self.default, columns)
+        columns = next((count for width, count in _ROOM if options.max_width >= width), 2)
+        there_first = sorted(self.statuses, key=lambda status: status.state == "absent")
+        rows = [(_name(status, self.default), *_cells(status))[:columns] for status in there_first]
+        yield _list_table(rows, options.max_width)
 
 
-def _list_table(statuses: Sequence[Status], default: str | None, columns: int) -> "Table":
+def _list_table(rows: Sequence[tuple[str, ...]], room: int) -> "Table":
+    """Names and states are folded where they are too long, the rest is cut: each model has its line."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for label in ("model", "on disk", "description", "license", "languages")[:columns]:
-        table.add_column(label, overflow="fold")
-    for status in statuses:
-        shown = without_controls(status.name)
-        name = f"{shown} (default)" if status.name == default else shown
-        table.add_row(name, *_cells(status)[: columns - 1])
+    for label, width in zip(_COLUMNS, _widths(rows, room), strict=False):
+        whole = label in {"model", "on disk"}
+        table.add_column(label, width=width, overflow="fold" if whole else "ellipsis", no_wrap=not whole)
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def _widths(rows: Sequence[tuple[str, ...]], room: int) -> list[int]:
+    """What each column needs; where that passes `room`, first the languages give way, then the description."""
+    from rich.cells import cell_len
+
+    columns = zip(_COLUMNS, *rows, strict=False)
+    widths = [min(most, max(map(cell_len, cells))) for most, cells in zip(_MOST, columns, strict=False)]
+    for column, least in ((4, 24), (2, 20)):
+        if column < len(widths):
+            excess = sum(widths) + 2 * (len(widths) - 1) - room
+            widths[column] = max(min(least, widths[column]), widths[column] - max(0, excess))
+    return widths
+
+
+def _name(status: Status, default: str | None) -> str:
+    shown = without_controls(status.name)
+    return f"{shown} (default)" if status.name == default else shown
 
 
 def show_table(status: Status, *, default: bool) -> "Table":
@@ -83,7 +107,7 @@ def _cells(status: Status) -> tuple[str, str, str, str]:
 def disk_text(status: Status) -> str:
     """Whether the model loads at once, and the space that it takes: `ready, 0.345 GiB`; `missing`: nothing is there."""
     if status.state == "absent":
-        return "no" if status.located and status.located.kind == "wheel" else "missing"
+        return "no" if status.located and status.located.kind in {"hub", "wheel"} else "missing"
     if status.state == "invalid":
         return "invalid"
     return f"{'ready' if status.loaded else 'yes'}, {bytes_text(status.bytes_on_disk)}"
@@ -97,6 +121,7 @@ def _facts(status: Status, *, default: bool) -> list[tuple[str, str]]:
         ("description", entry.description if entry else ""),
         ("problem", status.problem or ""),
         ("source", located.source if located else ""),
+        ("revision", (located.revision or "") if located else ""),
         ("size", f"{bytes_text(entry.size)} ({entry.size:,} bytes)" if entry and entry.size else ""),
         ("sha256", (entry.sha256 or "") if entry else ""),
         ("license", (entry.license or "") if entry else ""),
@@ -117,6 +142,7 @@ def _record(status: Status) -> dict[str, Any]:
         "description": entry.description if entry else None,
         "source": entry.source if entry else None,
         "kind": located.kind if located else None,
+        "revision": located.revision if located else None,
         "size": entry.size if entry else None,
         "sha256": entry.sha256 if entry else None,
         "license": entry.license if entry else None,

@@ -41,6 +41,7 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
         path=path,
         name=located.name,
         source=located.source,
+        revision=located.commit(path),
         quant=options.quant,
         dtype=options.dtype,
         device=options.device,

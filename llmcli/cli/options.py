@@ -42,7 +42,8 @@ class Stats(StrEnum):
 ModelArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="MODEL", help="Alias in models.toml, directory, or .gguf file. Default: the registry's default."
+        metavar="MODEL",
+        help="Alias in models.toml, directory, .gguf file, or ORG/NAME[@REVISION] on the hub. Default: the registry's.",
     ),
 ]
 QuantOption = Annotated[

@@ -42,7 +42,7 @@ def _find(argument: str | None, user_registry: Path | None) -> Subject:
 
 
 def _located_subject(located: Located) -> Subject:
-    if located.kind == "wheel" and located.original is None:
+    if located.kind in {"hub", "wheel"} and located.original is None:
         return _catalogued(located)
     path = located.require()
     return _gguf_subject(path, located.name) if path.is_file() else _directory_subject(path, located.name)
@@ -85,13 +85,16 @@ def _directory_subject(directory: Path, name: str) -> Subject:
 
 
 def _catalogued(located: Located) -> Subject:
-    row = None
-    if located.entry and located.entry.sha256:
-        row = tomllib.loads(_CATALOGUE.read_text(encoding="utf-8")).get(located.entry.sha256)
+    key = located.hub.repo if located.hub else located.entry.sha256 if located.entry else None
+    row = tomllib.loads(_CATALOGUE.read_text(encoding="utf-8")).get(key or "")
     if row is None:
-        raise ModelNotFound(f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.name}")
-    model = from_config(Config(_CATALOGUE.name, row))
-    notes = (f"{located.name} is not on this disk yet: sized from llmcli's own catalogue", _FROM_GGUF)
+        raise ModelNotFound(
+            f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}"
+        )
+    values = {name: None if value == "" else value for name, value in row.items()}
+    model = from_config(Config(f"{_CATALOGUE.name}, {located.name}", values))
+    absent = f"{located.name} is not on this disk yet: sized from llmcli's own catalogue"
+    notes = (absent, _FROM_GGUF) if located.kind == "wheel" else (absent,)
     return Subject(located.name, model, model.positions, assumptions=notes)
 
 

@@ -126,8 +126,17 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
+def has_tokenizer(path: Path) -> bool:
+    """Whether the files of a tokenizer are in a directory."""
+    return _tokenizer(path) is not None
+
+
+def _tokenizer(path: Path) -> tuple[frozenset[str], str | None] | None:
+    return next((kind for kind in _TOKENIZERS if all((path / name).is_file() for name in kind[0])), None)
+
+
 def _check_tokenizer(path: Path) -> None:
-    found = next(((names, package) for names, package in _TOKENIZERS if all((path / n).is_file() for n in names)), None)
+    found = _tokenizer(path)
     if found is None:
         raise ModelError(
             f"{paths.display(path)} has no tokenizer: neither tokenizer.json nor tokenizer.model",

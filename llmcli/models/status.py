@@ -51,7 +51,7 @@ def registry_status(registry: Registry, alias: str) -> Status:
 
 def loaded_directory(located: Located) -> Path | None:
     """The directory that is loaded for a model, or None until it has been fetched or converted."""
-    if located.kind == "directory":
+    if located.kind in {"directory", "hub"}:
         return located.original
     if located.kind == "gguf" and located.original is None:
         return None

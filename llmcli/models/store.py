@@ -60,9 +60,9 @@ def slot(located: "Located") -> Slot:
     """The slot of a `wheel` or `gguf` model. Nothing is written.
 
     A local file's key comes from its path, size and modification time, so that a file that changed is converted anew.
-    Raises ModelNotFound when a local file is not there; a directory has no slot (ValueError).
+    Raises ModelNotFound when a local file is not there; what is loaded where it is has no slot (ValueError).
     """
-    if located.kind == "directory":
+    if located.kind in {"directory", "hub"}:
         raise ValueError("a directory is loaded where it is")
     source = located.entry.parsed_source() if located.entry else None
     if located.entry and isinstance(source, WheelSource):
@@ -174,7 +174,7 @@ def _sweep(directory: Path) -> None:
 
 
 @contextlib.contextmanager
-def writing(directory: Path) -> Iterator[None]:
+def writing(directory: Path, hint: str = "Set LLMCLI_HOME to a directory that you may write to.") -> Iterator[None]:
     """Turn the system's refusal to write into the cache into an error that says what to do."""
     with _full_disk(directory):
         try:
@@ -185,7 +185,7 @@ def writing(directory: Path) -> Iterator[None]:
             reason = error.strerror or str(error)
             raise LlmcliError(
                 f"{paths.display(directory)} cannot be written: {reason}",
-                "Set LLMCLI_HOME to a directory that you may write to.",
+                hint,
             ) from error
 
 
@@ -207,8 +207,8 @@ def _means_full(error: Any) -> bool:
     return getattr(error, "errno", None) in _FULL or "No space left on device" in str(error)
 
 
-def require_space(directory: Path, needed: int, what: str) -> None:
-    """Raise OutOfMemory when the disk of `directory` has less than `needed` bytes free."""
+def require_space(directory: Path, needed: int, what: str, hint: str = _HOME_HINT) -> None:
+    """Raise OutOfMemory, with `hint`, when the disk of `directory` has less than `needed` bytes free."""
     from llmcli.units import bytes_text
 
     there = directory
@@ -221,5 +221,5 @@ def require_space(directory: Path, needed: int, what: str) -> None:
     if free < needed:
         raise OutOfMemory(
             f"{what} needs {bytes_text(needed)} on the disk of {paths.display(directory)}; {bytes_text(free)} are free",
-            _HOME_HINT,
+            hint,
         )

@@ -23,7 +23,9 @@ def verify(located: Located, report: Report = lambda _done, _total: None) -> str
     report: takes bytes hashed and bytes in all. Raises ModelError for the first damage, ModelNotFound for a local
     path that is not there.
     """
-    if located.kind == "directory":
+    if located.kind == "hub" and located.original is None:
+        return "not on this disk"
+    if located.kind in {"directory", "hub"}:
         checkpoint = check_directory(located.require()).checkpoint
         return f"{_files(checkpoint)}, headers complete"
     found = []

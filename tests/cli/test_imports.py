@@ -28,6 +28,8 @@ LIBRARIES = {
     "tokenizers": {"engine"},
     "prompt_toolkit": {"chat"},
     "sqlite3": {"metrics"},
+    "huggingface_hub": {"models"},
+    "tomlkit": {"models"},
 }
 
 
@@ -87,6 +89,10 @@ def test_the_engine_interface_needs_the_standard_library_only():
         ["log", "show", "abcd"],
         ["log", "stats"],
         ["log", "export"],
+        ["models", "add", "x", "org/name"],
+        ["models", "rm", "x"],
+        ["models", "rm", "x", "--files"],
+        ["models", "path", "org/name"],
         ["chat", "--temperature", "-1", "-p", "x"],
         ["chat", "no-such-model", "-p", "x"],
         ["bench", "--prompt-len", "9000"],

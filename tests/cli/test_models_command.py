@@ -34,6 +34,7 @@ def home(tmp_path, monkeypatch):
     """A home with one directory of weights, one wheel that is not pulled and one broken entry."""
     monkeypatch.setenv("LLMCLI_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))  # messages show paths in full
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.delenv("LLMCLI_MODELS", raising=False)
     monkeypatch.delenv("LLMCLI_DEBUG", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -61,7 +62,7 @@ def llmcli(home, capsys):
 
 def test_alone_it_prints_its_help(llmcli):
     _, out, err = llmcli()
-    assert all(word in out + err for word in ("list", "show", "path", "pull", "check"))
+    assert all(word in out + err for word in ("list", "show", "path", "pull", "add", "rm", "check"))
     assert "error" not in err
 
 
@@ -75,6 +76,28 @@ def test_list_shows_every_model_and_marks_the_default(llmcli, home):
     assert "Apache-2.0" in rows["smollm2-135m"]
     assert "\x1b" not in out
     assert f"your own entries: {home / 'config' / 'models.toml'}" in err
+
+
+@pytest.mark.parametrize(("width", "columns"), [(40, 2), (80, 3), (100, 4), (200, 5)])
+def test_the_list_has_one_line_per_model_at_every_width(home, width, columns):
+    from io import StringIO
+
+    from rich.console import Console
+
+    from llmcli.cli.models_view import ModelList
+    from llmcli.models.registry import load_registry
+    from llmcli.models.status import registry_status
+
+    known = load_registry()
+    statuses = [registry_status(known, alias) for alias in known.names() if alias != "typo"]
+    console = Console(file=StringIO(), width=width)
+    console.print(ModelList(statuses, "smollm2-135m"))
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == len(statuses) + 1
+    assert all(label in lines[0] for label in ("model", "on disk", "description", "license", "languages")[:columns])
+    assert ("description" in lines[0]) == (columns > 2)
+    assert lines[1].startswith("dir "), "what is on this disk comes first"
+    assert all(any(line.startswith(status.name) for line in lines) for status in statuses)
 
 
 def test_list_shows_a_broken_entry_with_its_reason_and_goes_on(llmcli):
@@ -92,7 +115,9 @@ def test_list_as_json_is_a_contract(llmcli, home):
     assert (code, answer["schema"], answer["default"]) == (0, "llmcli.models/1", "dir")
     assert answer["user_file"] == answer["files"][-1] == str(home / "config" / "models.toml")
     states = {name: model["state"] for name, model in models.items()}
-    assert states == {"smollm2-135m": "absent", "dir": "ready", "wheel": "absent", "typo": "invalid"}
+    own = {"dir": "ready", "wheel": "absent", "typo": "invalid"}
+    assert states == dict.fromkeys(states, "absent") | own
+    assert models["qwen3-8b"]["kind"] == "hub"
     assert {frozenset(model) for model in models.values()} == {frozenset(models["dir"])}
     assert models["dir"]["bytes_on_disk"] > len(WEIGHTS)
 
@@ -126,7 +151,8 @@ def test_show_as_json(llmcli):
         (("show", "config/dir"), 2, "not a name of the registry"),
         (("path", "wheel"), 3, "llmcli models pull wheel"),
         (("path", "--source", "wheel"), 3, "llmcli models pull wheel"),
-        (("path", "org/name"), 3, "not supported in this version"),
+        (("path", "org/name"), 3, "llmcli models pull org/name"),
+        (("show", "org/name"), 2, "a hub id, not a name of the registry"),
         (("path", "typo"), 2, "[models.typo] licence"),
         (("pull", "nothing"), 3, "there is no model 'nothing'"),
         (("list", "--registry", "none.toml"), 2, "none.toml: there is no such file"),

@@ -87,6 +87,19 @@ def test_first_bytes_decide_not_the_name(tmp_path, registry):
     assert "no GGUF file but a safetensors file" in refusal(ModelError, "x.gguf", registry)
 
 
+def test_a_path_wins_over_a_hub_id_and_a_hub_id_is_looked_up_on_disk_only(tmp_path, registry, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    located = locate("org/smal@v1", registry)
+    assert (located.name, located.kind, located.source) == ("org/smal", "hub", "hub:org/smal@v1")
+    assert (located.original, located.revision, located.near) == (None, None, "smol")
+    with pytest.raises(ModelNotFound, match="org/smal is not on this disk") as caught:
+        located.require()
+    assert caught.value.hint == "Fetch it: llmcli models pull org/smal@v1"
+    (tmp_path / "org" / "smal").mkdir(parents=True)
+    assert locate("org/smal", registry).kind == "directory"
+    assert locate("hub:org/smal", registry).kind == "hub"
+
+
 def test_sources_of_the_registry_start_at_its_directory_and_at_home(tmp_path, registry, monkeypatch):
     monkeypatch.chdir("/")
     assert locate("gguf", registry).require() == tmp_path / "a b.gguf"
@@ -124,8 +137,9 @@ def test_what_is_not_on_disk_is_refused_when_it_is_needed(registry, alias, words
         (ModelNotFound, "zzz", "llmcli models list"),
         (ModelNotFound, "z" * 5000, "llmcli models list"),
         (ModelNotFound, "x\x1b[2J", "llmcli models list"),
-        (ModelNotFound, "HuggingFaceTB/SmolLM2-135M", "not supported in this version"),
-        (ModelNotFound, "org/name@main", "Download the model and give its directory"),
+        (ModelNotFound, "https://example.org/org/name", "ORG/NAME@REVISION"),
+        (ModelNotFound, "hub:name", "ORG/NAME@REVISION"),
+        (ModelNotFound, "org/name.gguf", "llmcli models list"),
         (UsageError, "", "empty"),
         (UsageError, " ", "empty"),
         (UsageError, "a\0b", "NUL"),
