@@ -118,7 +118,7 @@ def test_float32_and_bfloat16_can_be_asked_for(llmcli, tiny):
         (("-p", ""), 2, "empty"),
         (("-p", "   "), 2, "empty"),
         (("-f", "/nope"), 2, "/nope"),
-        ((), 2, "interactive mode is not there yet"),
+        ((), 2, "there is no question"),
         (("-p", "x" * 300), 2, "325 tokens"),
     ],
 )
