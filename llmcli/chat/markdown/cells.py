@@ -44,6 +44,11 @@ def is_sure(text: str) -> bool:
     return text.isascii() or not (_UNSURE.search(text) or any(_cells(character) == 0 for character in text))
 
 
+def room_for(text: str, width: int) -> int:
+    """The cells of a row of `width` that `text` may take: some terminals wrap before a mark that would take none."""
+    return width if is_sure(text) else width - 1
+
+
 def clusters(text: str) -> Iterator[str]:
     """What must stay together: a character with its marks, a joined emoji, a flag."""
     start = 0
@@ -74,6 +79,7 @@ def _stays(text: str, at: int) -> bool:
 
 def fold_offsets(plain: str, width: int) -> list[int]:
     """Where `plain` (one line) breaks when it breaks only where the row is full."""
+    width = room_for(plain, width)
     if cells(plain) <= width:
         return []
     offsets: list[int] = []
@@ -90,6 +96,7 @@ def fold_offsets(plain: str, width: int) -> list[int]:
 
 def wrap_offsets(plain: str, width: int) -> list[int]:
     """Where `plain` (one line) breaks: between words, before Han and Kana, and inside of what is too long."""
+    width = room_for(plain, width)
     if cells(plain) <= width:
         return []
     offsets: list[int] = []

@@ -12,6 +12,8 @@ from llmcli.chat.markdown.rows import Glyphs, Row, Sheet, render
 
 _LONGEST = 4000
 """Characters of the unfinished block: what is parsed again for every redraw has to be cheap."""
+_TALLEST = 12
+"""Rows of it, but for a table, whose columns are better the more rows they know."""
 _PLAIN = re.compile(r"(?:[^\W_]|[ ,.'\"?])+")
 """Characters that, after others of these, are no markup and change none."""
 
@@ -36,7 +38,7 @@ class Page:
         self._final: list[Row] = []
         self._started = self._gap = False
         self._drawn = Block(Lead(), "")
-        self._sheet = Sheet([], prose=False)
+        self._sheet = Sheet([])
         self._column = 0
 
     def add(self, text: str) -> None:
@@ -61,29 +63,27 @@ class Page:
 
     def take(self, room: Room) -> tuple[list[Row], list[Row]]:
         """The rows that have become final, and those of the unfinished block; both go where the latter were."""
-        self.settle(room)
+        self._sheet = self.settle(room)
         final, self._final = self._final, []
         lead, rest = self._blocks.lead, self._blocks.rest
-        self._sheet = render(lead.source + rest, room.width, self.glyphs)
         self._column = cells(self._sheet.rows[-1].text.plain) if self._sheet.rows else 0
         self._drawn, self.new = Block(lead, rest), ""
         return final, self._spaced(self._drawn, self._sheet.rows)
 
-    def settle(self, room: Room) -> None:
-        """Make final what is finished, and what does not fit."""
+    def settle(self, room: Room) -> Sheet:
+        """Make final what is finished, and what does not fit; return what the unfinished block looks like."""
         for block in self._finished:
             self._commit(block, room, in_code=False)
         self._finished = []
-        while rest := self._blocks.rest:
-            block = Block(self._blocks.lead, rest)
-            rows = len(render(block.lead.source + rest, room.width, self.glyphs).rows)
-            if rows < room.height or (rows == room.height and not self._gap_before(block)):
-                if len(rest) <= _LONGEST:
-                    return
-                count = rows // 2
-            else:
-                count = rows - room.height // 2
-            cut = Fitting(block.lead, rest, room.width, self.glyphs).cut(max(1, count))
+        while True:
+            block = Block(self._blocks.lead, self._blocks.rest)
+            sheet = render(block.lead.source + block.text, room.width, self.glyphs)
+            rows = len(self._spaced(block, sheet.rows))
+            most = room.height if sheet.table else min(room.height, _TALLEST)
+            if not block.text or (rows <= most and len(block.text) <= _LONGEST):
+                return sheet
+            count = rows - most // 2 if rows > most else rows // 2
+            cut = Fitting(block.lead, block.text, room.width, self.glyphs).cut(max(1, count))
             self._commit(self._blocks.cut(cut.at, cut.lead), room, in_code=cut.lead.code)
 
     def keep(self, room: Room) -> None:
@@ -94,7 +94,7 @@ class Page:
         self._blocks.lead = lead
         self._started, self._gap = True, ends_blank(drawn.text) and not lead.code
         self._drawn, self.new = Block(lead, ""), ""
-        self._sheet = Sheet([], prose=False)
+        self._sheet = Sheet([])
         self.add(new)
 
     def _commit(self, block: Block, room: Room, *, in_code: bool) -> None:

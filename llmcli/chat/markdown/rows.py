@@ -11,7 +11,7 @@ from markdown_it.tree import SyntaxTreeNode
 from rich.style import Style
 from rich.text import Text
 
-from llmcli.chat.markdown.cells import cells, is_sure, wrap
+from llmcli.chat.markdown.cells import cells, is_sure, room_for, wrap
 from llmcli.chat.markdown.codeblock import code_lines, fold
 from llmcli.chat.markdown.cuts import split_code
 from llmcli.chat.markdown.grammar import CONTINUED, parse, span
@@ -48,10 +48,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a source looks like. prose: its last row ends in the plain text of a paragraph, which grows at its end."""
+    """What a source looks like.
+
+    prose: its last row ends in the plain text of a paragraph, which grows at its end. table: it ends in a table.
+    """
 
     rows: list[Row]
-    prose: bool
+    prose: bool = False
+    table: bool = False
 
 
 def render(source: str, width: int, glyphs: Glyphs) -> Sheet:
@@ -59,7 +63,8 @@ def render(source: str, width: int, glyphs: Glyphs) -> Sheet:
     tree = parse(source)
     rows = _Renderer(source.split("\n"), glyphs).blocks(tree.children, width)
     fitting = [part for row in rows for part in _fitted(row, width)]
-    return Sheet(fitting, _ends_in_prose(tree, fitting))
+    ends_in_table = bool(tree.children) and tree.children[-1].type == "table"
+    return Sheet(fitting, _ends_in_prose(tree, fitting), ends_in_table)
 
 
 def table_widths(node: SyntaxTreeNode, source: str, line: int, width: int) -> list[int] | None:
@@ -69,7 +74,7 @@ def table_widths(node: SyntaxTreeNode, source: str, line: int, width: int) -> li
 
 def _fitted(row: Row, width: int) -> list[Row]:
     """A row that no terminal would wrap: one that some terminal shows wider than it is meant is folded."""
-    if cells(row.text.plain) <= width:
+    if cells(row.text.plain) <= room_for(row.text.plain, width):
         return [row]
     return [Row(text) for text in fold(row.text, width)]
 

@@ -16,7 +16,7 @@ INTERVAL = 1 / 30
 """Seconds between two redraws, at least."""
 _TALLEST = 24
 """Rows of the tail in a window with room for more: a redraw has to be cheap."""
-_SLICE = 1000
+_SLICE = 400
 """Characters that are laid out at once."""
 _SEPARATORS = str.maketrans({"\u2028": "\n", "\u2029": "\n", CONTINUED: "\ufffd"})
 

@@ -97,7 +97,7 @@ class Table:
 def _cells_of(row: SyntaxTreeNode, lines: Sequence[str], inline: Callable[..., Text]) -> list[Text]:
     """A row's cells; what it has beyond the columns of the header, which parsers drop, goes into the last one."""
     texts = [inline(cell) for cell in row.children]
-    source = lines[span(row)[0]].strip().removeprefix("|").removesuffix("|")
+    source = lines[span(row)[0]].strip(" \t>").removeprefix("|").removesuffix("|")
     beyond = escapedSplit(source)[len(texts) :]
     if beyond and texts:
         texts[-1].append(" |" + "|".join(beyond).rstrip())
