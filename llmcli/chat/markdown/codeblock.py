@@ -1,6 +1,7 @@
 """Code: coloured so that it can be read on light and dark, with nothing around it, so that it can be copied."""
 
 import functools
+import re
 from typing import Any
 
 from rich.style import Style
@@ -57,6 +58,12 @@ def _syntax(name: str) -> Syntax | None:
 
 def _name(info: str) -> str:
     return info.split(maxsplit=1)[0].strip("{}.").lower() if info.strip() else ""
+
+
+def caption(info: str) -> str:
+    """What an info string says beyond the language: the name of a file, most often."""
+    name, _, more = info.strip().partition(" ")
+    return more.strip() if re.fullmatch(r"[{.]*[\w+#-]*\}?", name) else info.strip()
 
 
 def code_lines(info: str, context: str, code: str) -> list[Text]:

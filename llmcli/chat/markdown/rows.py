@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from llmcli.chat.markdown.cells import cells, is_sure, room_for, wrap
-from llmcli.chat.markdown.codeblock import code_lines, fold
+from llmcli.chat.markdown.codeblock import caption, code_lines, fold
 from llmcli.chat.markdown.cuts import split_code
 from llmcli.chat.markdown.grammar import CONTINUED, parse, span
 from llmcli.chat.markdown.table import Table
@@ -149,7 +149,8 @@ class _Renderer:
     def _code(self, node: SyntaxTreeNode, width: int) -> list[Row]:
         context, code = split_code(node.content)
         indent = Text("    " if node.type == "code_block" else "")
-        rows: list[Row] = []
+        named = caption(node.info) if CONTINUED not in node.content else ""
+        rows = [Row(line) for line in wrap(Text(named, _DIM), width)] if named else []
         for line in code_lines(node.info, context, code):
             parts = fold(line, _inner(width, len(indent)))
             for number, part in enumerate(parts):
