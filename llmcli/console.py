@@ -67,6 +67,20 @@ def error_columns() -> int:
     return _width(sys.stderr)
 
 
+def shows_unicode(stream: IO[str]) -> bool:
+    """Whether `stream` can show our own typographic characters."""
+    return _unicode(stream)
+
+
+def window(stream: IO[str]) -> tuple[int, int]:
+    """Columns and lines of the terminal behind `stream`, 80 and 24 where it does not tell."""
+    try:
+        columns, lines = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        columns = lines = 0
+    return columns or 80, lines or 24
+
+
 def _width(stream: IO[str]) -> int:
     return shutil.get_terminal_size().columns if stream.isatty() else _PIPE_WIDTH
 

@@ -1,4 +1,4 @@
-"""Screens for a one-shot answer: the terminal or pipe behind stdout, or nothing."""
+"""Screens for an answer: the terminal or pipe behind stdout, as text or as Markdown, or nothing."""
 
 import sys
 from contextlib import AbstractContextManager, suppress
@@ -59,3 +59,30 @@ class HiddenScreen(StdoutScreen):
 
     def write(self, text: str) -> None:
         """Show nothing."""
+
+
+class MarkdownScreen(StdoutScreen):
+    """Shows the answer as Markdown while it is written, on a terminal that can redraw rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from llmcli.chat.markdown.stream import MarkdownStream
+
+        self._stream = MarkdownStream()
+
+    def write(self, text: str) -> None:
+        """Show `text` within 1/30 s; raises OutputFailed when the terminal is gone."""
+        self._stream.add(text)
+
+    def end(self) -> None:
+        """Leave the answer as it is, with the cursor under it; may be called again."""
+        self.end_progress()
+        with suppress(OutputFailed):
+            self._stream.finish()
+
+
+def screen_for(*, plain: bool, hidden: bool) -> StdoutScreen:
+    """The screen for an answer: none when `hidden`, text when `plain` or where no row can be redrawn, else Markdown."""
+    if hidden:
+        return HiddenScreen()
+    return StdoutScreen() if plain or console.plain(sys.stdout) else MarkdownScreen()
