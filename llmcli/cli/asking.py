@@ -8,7 +8,7 @@ from llmcli.chat.conversation import NO_SYSTEM_ROLE
 from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.chat.prompt import read_messages
 from llmcli.chat.sampling import resolve_sampling, without_effect
-from llmcli.chat.screen import HiddenScreen, StdoutScreen
+from llmcli.chat.screen import screen_for
 from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import open_engine
@@ -37,7 +37,7 @@ def ask(question: Question) -> None:
     if unused := without_effect(question.sampling, sampling):
         console.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
     request = GenerateRequest(messages, sampling, question.stop)
-    screen = HiddenScreen() if question.display.json else StdoutScreen()
+    screen = screen_for(plain=question.display.plain, hidden=question.display.json)
     recorder = Recorder(enabled=question.log)
     with cancel_on_interrupt() as cancel:
         waited = time.perf_counter() - asked

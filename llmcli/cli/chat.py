@@ -20,6 +20,7 @@ def chat(
     max_new_tokens: flags.MaxNewTokensOption = None,
     ctx: flags.CtxOption = None,
     no_stream: flags.NoStreamOption = False,
+    plain: flags.PlainOption = False,
     json: flags.JsonOption = False,
     stats: flags.StatsOption = flags.Stats.line,
     explain: flags.ExplainOption = False,
@@ -40,7 +41,7 @@ def chat(
     sampling = SamplingOptions(temperature, top_p, top_k, min_p, repetition_penalty, seed, max_new_tokens)
     loading = flags.model_options(quant, dtype, device, ctx)
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
-    display = Display(not (no_stream or json), json, stats, explain)
+    display = Display(not (no_stream or json), plain, json, stats, explain)
     stops = flags.check_stops(stop)
     question = Question(
         model, registry, loading, sources, flags.check_sampling(sampling), stops, display, log=not no_log

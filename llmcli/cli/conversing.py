@@ -11,7 +11,7 @@ from llmcli.chat.loading import Loading
 from llmcli.chat.prompt import clean
 from llmcli.chat.reader import PlainReader, Reader
 from llmcli.chat.repl import Face, Repl
-from llmcli.chat.screen import StdoutScreen
+from llmcli.chat.screen import screen_for
 from llmcli.chat.settings import Settings
 from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures, table
@@ -110,7 +110,7 @@ def _face(question: Question, name: str, announced: Once, recorder: Recorder) ->
         fail=console.explain_error,
         waiting=lambda: console.progress(f"loading {name}"),
         loaded=announced,
-        screen=StdoutScreen,
+        screen=partial(screen_for, plain=question.display.plain, hidden=False),
         finished=partial(_finished, question, recorder),
         figures=_figures,
     )

@@ -71,6 +71,9 @@ JsonOption = Annotated[
     bool, typer.Option("--json", metavar="", help="Print the request record, answer included, as JSON.")
 ]
 NoStreamOption = Annotated[bool, typer.Option("--no-stream", metavar="", help="Show the answer when it is complete.")]
+PlainOption = Annotated[
+    bool, typer.Option("--plain", metavar="", help="Show the answer as it is written, without laying out Markdown.")
+]
 ExplainOption = Annotated[
     bool, typer.Option("--explain", metavar="", help="Define every figure, with the numbers put in.")
 ]

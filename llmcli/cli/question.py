@@ -10,9 +10,10 @@ from llmcli.inference import SamplingOptions
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """How the answer is shown: streamed or at once, as text or as JSON, and which figures after it."""
+    """How the answer is shown: streamed or at once, as JSON, text or Markdown, and which figures after it."""
 
     stream: bool
+    plain: bool
     json: bool
     stats: Stats
     explain: bool
