@@ -89,12 +89,14 @@ class Page:
     def keep(self, room: Room) -> None:
         """Make final what the last `take` gave, as the screen shows it; what has come since goes on below it."""
         drawn, new = self._drawn, self.new
-        lead = Fitting(drawn.lead, drawn.text, room.width, self.glyphs).everything().lead if drawn.text else drawn.lead
         self._blocks, self._finished, self._final = Blocks(), [], []
-        self._blocks.lead = lead
-        self._started, self._gap = True, ends_blank(drawn.text) and not lead.code
-        self._drawn, self.new = Block(lead, ""), ""
-        self._sheet = Sheet([])
+        self._blocks.lead, self._blocks.rest = drawn.lead, drawn.text
+        if drawn.text:
+            cut = Fitting(drawn.lead, drawn.text, room.width, self.glyphs).everything()
+            self._blocks.cut(cut.at, cut.lead)
+            self._started, self._gap = True, ends_blank(drawn.text[: cut.at]) and not cut.lead.code
+        self._sheet, self.new = Sheet([]), ""
+        self._drawn = Block(self._blocks.lead, self._blocks.rest)
         self.add(new)
 
     def _commit(self, block: Block, room: Room, *, in_code: bool) -> None:

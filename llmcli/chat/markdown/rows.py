@@ -132,7 +132,7 @@ class _Renderer:
 
     def _quote(self, node: SyntaxTreeNode, width: int) -> list[Row]:
         inside = self.blocks(node.children, _inner(width, 2)) or [Row(Text())]
-        bar = Text(f"{self._glyphs.bar} ", _DIM)
+        bar = Text().append(f"{self._glyphs.bar} ", _DIM)
         return _indented(inside, bar, bar, width)
 
     def _text(self, node: SyntaxTreeNode, width: int) -> list[Row]:

@@ -88,7 +88,7 @@ class Table:
         for number, row in enumerate(self._rows):
             lines += [Text()] if number or self.is_continued else []
             for name, cell in zip(self._head, row, strict=True):
-                label = Text(name.plain.replace(CONTINUED, "").strip(), _BOLD)
+                label = Text().append(name.plain.replace(CONTINUED, "").strip(), _BOLD)
                 label.append(": " if label.plain else "")
                 lines += wrap(label.append_text(cell), self._width)
         return lines or wrap(Text(" | ").join(self._head), self._width)
