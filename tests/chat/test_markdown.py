@@ -146,6 +146,11 @@ def test_chinese_wraps_anywhere_but_before_closing_punctuation():
     assert rows("Python 是一种解释型语言，简单。", 12) == ["Python 是一", "种解释型语", "言，简单。"]
 
 
+@pytest.mark.parametrize("source", ['**"강조"**는 A', "**강조**는 A", "는**(강조)** A", "这是**“强调”**的 A"])
+def test_bold_needs_no_space_beside_korean_and_chinese(source):
+    assert "*" not in rows(source)[0]
+
+
 def test_korean_wraps_at_spaces():
     assert rows("디코딩 단계에서 저장해 둡니다", 16) == ["디코딩 단계에서", "저장해 둡니다"]
 
