@@ -1,7 +1,7 @@
 """Parsed Markdown to the rows of a terminal.
 
-rich styles, and draws tables' and code's text; its own Markdown class is not used, since it drops HTML and the
-addresses of images, joins the lines of a paragraph, and cuts what is wider than a cell or the window.
+markdown-it parses, rich styles and colours. rich's own Markdown class is not used: it drops HTML and the addresses of
+images, joins the lines of a paragraph, and cuts off what is wider than a cell or the window.
 """
 
 from collections.abc import Sequence
