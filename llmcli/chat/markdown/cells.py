@@ -60,6 +60,12 @@ def clusters(text: str) -> Iterator[str]:
         yield text[start:]
 
 
+def _cluster_start(text: str, at: int) -> int:
+    while 0 < at < len(text) and _stays(text, at):
+        at -= 1
+    return at
+
+
 def border_before(text: str, at: int) -> int:
     """The last place up to `at` where a row may end: inside of no cluster, and before no closing punctuation."""
     while 0 < at < len(text) and (_stays(text, at) or text[at] in _CLOSING):
@@ -104,8 +110,9 @@ def wrap_offsets(plain: str, width: int) -> list[int]:
     for match in _CHUNK.finditer(plain):
         size = cells(match[0].rstrip())
         if used and size and used + size > width:
-            offsets.append(match.start())
-            used = 0
+            start = _cluster_start(plain, match.start())
+            offsets.append(start)
+            used = cells(plain[start : match.start()])
         if size > width:
             folds = fold_offsets(match[0], width)
             offsets += [match.start() + fold for fold in folds]

@@ -65,13 +65,14 @@ class Cuts:
         before = self._source[:at]
         line, column = before.count("\n"), at - (before.rfind("\n") + 1)
         position: float = line
+        at_end = not self._source[at:].strip(" \t>")
         if column:
             position = line + 0.5
-        elif at == len(self._source):
+        elif at_end:
             position = max((n for n, text in enumerate(self._lines) if text.strip(" \t>")), default=0) + 0.5
-        return self._lead(position, column, closed=ends_blank(before))
+        return self._lead(position, column, closed=ends_blank(before), at_end=at_end)
 
-    def _lead(self, position: float, column: int, *, closed: bool) -> Lead | None:
+    def _lead(self, position: float, column: int, *, closed: bool, at_end: bool) -> Lead | None:
         opening = _Opening()
         nodes = self._children
         while (node := _around(nodes, position)) is not None:
@@ -84,7 +85,7 @@ class Cuts:
                 nodes = item.children if position < span(item)[1] else []
             else:
                 break
-        return self._leaf(node, position, column, opening, closed=closed)
+        return self._leaf(node, position, column, opening, closed=closed, at_end=at_end)
 
     def _enter_quote(self, node: SyntaxTreeNode, opening: _Opening) -> list[SyntaxTreeNode]:
         opening.settle()
@@ -111,13 +112,23 @@ class Cuts:
         return item
 
     def _leaf(
-        self, node: SyntaxTreeNode | None, position: float, column: int, opening: _Opening, *, closed: bool
+        self,
+        node: SyntaxTreeNode | None,
+        position: float,
+        column: int,
+        opening: _Opening,
+        *,
+        closed: bool,
+        at_end: bool,
     ) -> Lead | None:
         kind = node.type if node is not None else ""
         if node is not None and kind == "fence" and not self._beyond_fence(node, position, column):
             return self._in_fence(node, position, column, opening)
-        if node is not None and kind == "table" and not column and not closed:
-            return self._in_table(node, position, opening)
+        if node is not None and kind == "table" and not closed:
+            if not column:
+                return self._in_table(node, position, opening)
+            if not at_end:
+                return None
         if column or (kind == "paragraph" and not closed):
             if kind == "code_block":
                 opening.settle()

@@ -52,9 +52,10 @@ class Fitting:
         return found[0] if found else self.everything()
 
     def everything(self) -> Cut:
-        """A cut at the end, whatever is open there."""
-        lead = self._cuts.lead_at(len(self._lead) + len(self._rest))
-        return Cut(len(self._rest), lead or Lead())
+        """A cut at the end, whatever is open there; the indentation of a line that has only that is not cut off."""
+        begun = self._rest.rpartition("\n")[2]
+        at = len(self._rest) - (len(begun) if not begun.strip() else 0) or len(self._rest)
+        return Cut(at, self._cuts.lead_at(len(self._lead) + at) or Lead())
 
     def _cut_at(self, at: int) -> Cut | None:
         lead = self._cuts.lead_at(len(self._lead) + at) if 0 < at < len(self._rest) else None

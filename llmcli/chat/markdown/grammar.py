@@ -10,7 +10,7 @@ import re
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, blockquote, list_block
-from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.tree import SyntaxTreeNode
 
 CONTINUED = "\ufdd0"
@@ -22,6 +22,8 @@ _MAX_NESTING = 200
 
 _MATH = re.compile(r"\\\(.+?\\\)|\\\[.+?\\\]|\$\$.+?\$\$|\\[()\[\]]", re.DOTALL)
 
+_UNSPACED = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7ff\uf900-\ufaff]")
+"""Letters of scripts that put no space between a word in bold and what belongs to it."""
 _DUNDER = re.compile(r"__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*__(?!\w)")
 
 
@@ -64,6 +66,19 @@ def _dunder(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _emphasis(state: StateInline, silent: bool) -> bool:
+    """Stars as in CommonMark, except that `**"word"**` also ends before Hangul, Han and Kana, which need no space."""
+    start, first = state.pos, len(state.delimiters)
+    if not emphasis.tokenize(state, silent):
+        return False
+    before, after = state.src[max(0, start - 1) : start], state.src[state.pos : state.pos + 1]
+    if state.src[start] == "*" and before.strip() and after.strip():
+        for delimiter in state.delimiters[first:]:
+            delimiter.open = delimiter.open or bool(_UNSPACED.match(before))
+            delimiter.close = delimiter.close or bool(_UNSPACED.match(after))
+    return True
+
+
 def _blockquote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return state.level < _MAX_DEPTH and blockquote(state, start, end, silent)
 
@@ -83,6 +98,7 @@ def _parser() -> MarkdownIt:
     parser.disable(["reference", "lheading", "autolink"])
     parser.block.ruler.at("blockquote", _blockquote, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.block.ruler.at("list", _list, {"alt": ["paragraph", "reference", "blockquote"]})
+    parser.inline.ruler.at("emphasis", _emphasis)
     parser.inline.ruler.before("escape", "math", _math)
     parser.inline.ruler.before("emphasis", "times", _times)
     parser.inline.ruler.before("emphasis", "dunder", _dunder)

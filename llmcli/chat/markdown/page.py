@@ -73,7 +73,7 @@ class Page:
     def settle(self, room: Room) -> Sheet:
         """Make final what is finished, and what does not fit; return what the unfinished block looks like."""
         for block in self._finished:
-            self._commit(block, room, in_code=False)
+            self._commit(block, room)
         self._finished = []
         while True:
             block = Block(self._blocks.lead, self._blocks.rest)
@@ -84,23 +84,26 @@ class Page:
                 return sheet
             count = rows - most // 2 if rows > most else rows // 2
             cut = Fitting(block.lead, block.text, room.width, self.glyphs).cut(max(1, count))
-            self._commit(self._blocks.cut(cut.at, cut.lead), room, in_code=cut.lead.code)
+            self._commit(self._blocks.cut(cut.at, cut.lead), room, cut.lead)
 
     def keep(self, room: Room) -> None:
         """Make final what the last `take` gave, as the screen shows it; what has come since goes on below it."""
         drawn, new = self._drawn, self.new
-        lead = Fitting(drawn.lead, drawn.text, room.width, self.glyphs).everything().lead if drawn.text else drawn.lead
         self._blocks, self._finished, self._final = Blocks(), [], []
-        self._blocks.lead = lead
-        self._started, self._gap = True, ends_blank(drawn.text) and not lead.code
-        self._drawn, self.new = Block(lead, ""), ""
-        self._sheet = Sheet([])
+        self._blocks.lead, self._blocks.rest = drawn.lead, drawn.text
+        if drawn.text:
+            cut = Fitting(drawn.lead, drawn.text, room.width, self.glyphs).everything()
+            self._blocks.cut(cut.at, cut.lead)
+            self._started, self._gap = True, ends_blank(drawn.text[: cut.at]) and not cut.lead.code
+        self._sheet, self.new = Sheet([]), ""
+        self._drawn = Block(self._blocks.lead, self._blocks.rest)
         self.add(new)
 
-    def _commit(self, block: Block, room: Room, *, in_code: bool) -> None:
-        rows = render(block.lead.source + block.text, room.width, self.glyphs).rows
+    def _commit(self, block: Block, room: Room, then: Lead | None = None) -> None:
+        """Make a block final; `then`: the lead of what follows where it was cut."""
+        rows = render(block.lead.source + block.text, room.width, self.glyphs, cut=then is not None).rows
         self._final += self._spaced(block, rows)
-        ends = ends_blank(block.text) and not in_code
+        ends = ends_blank(block.text) and not (then and then.code)
         self._gap = ends or (self._gap and not rows)
         self._started = self._started or bool(rows)
 

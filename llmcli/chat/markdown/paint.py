@@ -27,7 +27,7 @@ class Painter:
         return [Line("".join(map(self._painted, self._segments(row))), row.joined) for row in rows]
 
     def _segments(self, row: Row) -> list[Segment]:
-        segments = list(row.text.render(self._console))
+        segments = list(Segment.simplify(row.text.render(self._console)))
         return list(Segment.remove_color(segments)) if self._console.no_color else segments
 
     def _painted(self, segment: Segment) -> str:

@@ -1,7 +1,7 @@
 """Parsed Markdown to the rows of a terminal.
 
-rich styles, and draws tables' and code's text; its own Markdown class is not used, since it drops HTML and the
-addresses of images, joins the lines of a paragraph, and cuts what is wider than a cell or the window.
+markdown-it parses, rich styles and colours. rich's own Markdown class is not used: it drops HTML and the addresses of
+images, joins the lines of a paragraph, and cuts off what is wider than a cell or the window.
 """
 
 from collections.abc import Sequence
@@ -58,10 +58,13 @@ class Sheet:
     table: bool = False
 
 
-def render(source: str, width: int, glyphs: Glyphs) -> Sheet:
-    """The rows of `source`, none wider than `width` cells; blank rows between blocks where the source has them."""
+def render(source: str, width: int, glyphs: Glyphs, *, cut: bool = False) -> Sheet:
+    """The rows of `source`, none wider than `width` cells; blank rows between blocks where the source has them.
+
+    cut: the last block goes on after `source`.
+    """
     tree = parse(source)
-    rows = _Renderer(source.split("\n"), glyphs).blocks(tree.children, width)
+    rows = _Renderer(source.split("\n"), glyphs, cut=cut).blocks(tree.children, width)
     fitting = [part for row in rows for part in _fitted(row, width)]
     ends_in_table = bool(tree.children) and tree.children[-1].type == "table"
     return Sheet(fitting, _ends_in_prose(tree, fitting), ends_in_table)
@@ -69,7 +72,7 @@ def render(source: str, width: int, glyphs: Glyphs) -> Sheet:
 
 def table_widths(node: SyntaxTreeNode, source: str, line: int, width: int) -> list[int] | None:
     """The cells of the columns of a table in `source` when only its rows before `line` count; see `Table.widths`."""
-    return Table(node, source.split("\n")[:line], width, _inline, "").widths()
+    return Table(node, source.split("\n")[:line], width, _inline, "", more=True).widths()
 
 
 def _fitted(row: Row, width: int) -> list[Row]:
@@ -93,8 +96,9 @@ def _ends_in_prose(tree: SyntaxTreeNode, rows: Sequence[Row]) -> bool:
 
 
 class _Renderer:
-    def __init__(self, lines: Sequence[str], glyphs: Glyphs) -> None:
+    def __init__(self, lines: Sequence[str], glyphs: Glyphs, *, cut: bool) -> None:
         self._lines = lines
+        self._cut = cut
         self._glyphs = glyphs
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode], width: int) -> list[Row]:
@@ -128,11 +132,13 @@ class _Renderer:
         return [Row(Text(self._glyphs.rule * min(width, _RULE_WIDTH), _DIM))]
 
     def _table(self, node: SyntaxTreeNode, width: int) -> list[Row]:
-        return [Row(line) for line in Table(node, self._lines, width, _inline, self._glyphs.rule).lines()]
+        more = self._cut and not any(self._lines[span(node)[1] :])
+        table = Table(node, self._lines, width, _inline, self._glyphs.rule, more=more)
+        return [Row(line) for line in table.lines()]
 
     def _quote(self, node: SyntaxTreeNode, width: int) -> list[Row]:
         inside = self.blocks(node.children, _inner(width, 2)) or [Row(Text())]
-        bar = Text(f"{self._glyphs.bar} ", _DIM)
+        bar = Text().append(f"{self._glyphs.bar} ", _DIM)
         return _indented(inside, bar, bar, width)
 
     def _text(self, node: SyntaxTreeNode, width: int) -> list[Row]:

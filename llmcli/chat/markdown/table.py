@@ -21,12 +21,21 @@ class Table:
     """A parsed table, laid out for `width` cells.
 
     lines: the source; rows beyond it are left out. inline: makes a cell's text. rule: what underlines the header.
+    more: rows will follow that are not known yet; the columns get some of the width that is left.
     """
 
     def __init__(
-        self, node: SyntaxTreeNode, lines: Sequence[str], width: int, inline: Callable[..., Text], rule: str
+        self,
+        node: SyntaxTreeNode,
+        lines: Sequence[str],
+        width: int,
+        inline: Callable[..., Text],
+        rule: str,
+        *,
+        more: bool,
     ) -> None:
         self._width = width
+        self._more = more
         self._rule = rule
         head, *body = node.children
         self._head = [inline(cell) for cell in head.children[0].children]
@@ -48,6 +57,9 @@ class Table:
             widths = [cell.plain.count(CONTINUED) for cell in self._head]
         else:
             widths = [max(3, *map(_longest, column)) for column in zip(self._head, *self._rows, strict=True)]
+            if self._more:
+                spare = max(0, room - sum(widths)) // len(widths)
+                widths = [width + min(spare, max(4, width // 2)) for width in widths]
         while sum(widths) > room:
             widest = max(widths)
             others = [width for width in widths if width < widest]
@@ -88,7 +100,7 @@ class Table:
         for number, row in enumerate(self._rows):
             lines += [Text()] if number or self.is_continued else []
             for name, cell in zip(self._head, row, strict=True):
-                label = Text(name.plain.replace(CONTINUED, "").strip(), _BOLD)
+                label = Text().append(name.plain.replace(CONTINUED, "").strip(), _BOLD)
                 label.append(": " if label.plain else "")
                 lines += wrap(label.append_text(cell), self._width)
         return lines or wrap(Text(" | ").join(self._head), self._width)
