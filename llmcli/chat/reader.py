@@ -3,8 +3,10 @@
 import re
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from llmcli.chat.typing_ahead import unechoed
 from llmcli.errors import Interrupted, LlmcliError
 
 QUOTES = '"""'
@@ -17,6 +19,14 @@ class Reader(Protocol):
 
     def read(self) -> str:
         """The next message. Raises EOFError for Ctrl-D, Interrupted for Ctrl-C twice, or what `leave` was given."""
+        ...
+
+    def talking(self) -> AbstractContextManager[None]:
+        """Around the whole conversation."""
+        ...
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Around an answer: what is typed meanwhile is kept for the next `read`, and not shown."""
         ...
 
     @property
@@ -73,6 +83,14 @@ class PlainReader:
                 interrupted = True
                 self._mark("\n")
                 self._say(LEAVING)
+
+    def talking(self) -> AbstractContextManager[None]:
+        """Lines are typed and echoed as everywhere."""
+        return nullcontext()
+
+    def answering(self) -> AbstractContextManager[None]:
+        """No echo."""
+        return unechoed(keys=False)
 
     def leave(self, error: LlmcliError) -> bool:
         """Let the next line end the `read`; a signal handler has to raise as well."""

@@ -10,12 +10,11 @@ from typing import Protocol
 from llmcli.chat import commands
 from llmcli.chat.answer import Answer, Screen, answer
 from llmcli.chat.conversation import NO_SYSTEM_ROLE, Conversation
-from llmcli.chat.interrupt import ENDING, Cancellation, cancel_on_interrupt, handling
+from llmcli.chat.interrupt import ENDING, Cancellation, Handler, cancel_on_interrupt, handling
 from llmcli.chat.loading import Loading
 from llmcli.chat.overview import overview, session_line
 from llmcli.chat.reader import Reader
 from llmcli.chat.settings import Settings
-from llmcli.chat.typing_ahead import unechoed
 from llmcli.errors import LlmcliError, OutputFailed, Terminated
 from llmcli.inference import Engine, GenerateRequest
 from llmcli.metrics.record import RequestRecord
@@ -74,7 +73,8 @@ class Repl:
 
     def run(self) -> None:
         """Talk until the person leaves. Raises Interrupted, Terminated, OutputFailed, or what loading raised."""
-        with handling({signal.SIGINT: self._on_interrupt, **dict.fromkeys(ENDING, self._on_end)}):
+        handlers: dict[int, Handler] = {signal.SIGINT: self._on_interrupt, **dict.fromkeys(ENDING, self._on_end)}
+        with handling(handlers), self._reader.talking():
             while True:
                 self._loading.check()
                 try:
@@ -158,7 +158,7 @@ class Repl:
         self._face.say(session_line(self.records))
 
     def _ask(self, question: str) -> None:
-        with cancel_on_interrupt() as cancel, unechoed():
+        with cancel_on_interrupt() as cancel, self._reader.answering():
             try:
                 result = self._answer(question, cancel)
             except LlmcliError as error:

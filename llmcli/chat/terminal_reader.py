@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -16,6 +17,7 @@ from prompt_toolkit.keys import Keys
 from llmcli.chat.commands import COMMANDS
 from llmcli.chat.pastes import Pastes
 from llmcli.chat.reader import LEAVING, quoted_open, readable, unquoted
+from llmcli.chat.typing_ahead import unechoed
 from llmcli.errors import Interrupted, LlmcliError
 
 if TYPE_CHECKING:
@@ -60,6 +62,14 @@ class TerminalReader:
                 continue
             self._hinted = False
             return unquoted(readable(self._pastes.expanded(line)))
+
+    def talking(self) -> AbstractContextManager[None]:
+        """No echo but the prompt's own, from the first prompt to the last: no key falls between two of them."""
+        return unechoed(keys=True)
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Nothing more is needed."""
+        return nullcontext()
 
     def leave(self, error: LlmcliError) -> bool:
         """End a waiting `read` with `error`, from any thread or a signal handler."""

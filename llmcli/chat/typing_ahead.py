@@ -6,21 +6,28 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def unechoed() -> Iterator[None]:
-    """Turn the terminal's echo off for the block; without a terminal, or on Windows, change nothing."""
+def unechoed(*, keys: bool) -> Iterator[None]:
+    """Turn the terminal's echo off for the block; without a terminal, or on Windows, change nothing.
+
+    keys: what is typed will be read key by key, so Enter and Ctrl-D are kept as keys and not as ends of lines.
+    """
     try:
         import termios
-
+    except ImportError:
+        yield
+        return
+    try:
         descriptor = sys.stdin.fileno()
         before = termios.tcgetattr(descriptor)
-    except (ImportError, OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, termios.error):
         yield
         return
-    except termios.error:
-        yield
-        return
-    quiet = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-    termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+    quiet = [*before]
+    quiet[3] &= ~(termios.ECHO | (termios.ICANON if keys else 0))
+    if keys:
+        quiet[0] &= ~termios.ICRNL
+    with suppress(termios.error):
+        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
     try:
         yield
     finally:
