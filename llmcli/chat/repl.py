@@ -169,6 +169,8 @@ class Repl:
             self._keep(question, result)
         if cancel.ends_program:
             cancel.end()
+        if result is not None and isinstance(result.error, OutputFailed):
+            raise result.error
 
     def _answer(self, question: str, cancel: Cancellation) -> Answer | None:
         """Answer, or None when the person does not want to wait for the model."""
@@ -204,11 +206,9 @@ class Repl:
     def _keep(self, question: str, result: Answer) -> None:
         self.records.append(result.record)
         self._face.finished(result, self.settings)
-        if isinstance(result.error, OutputFailed):
-            raise result.error
         if result.text or result.record.finish_reason in {"eos", "stop", "length", "context"}:
             self.conversation = self.conversation.answered(question, result.text)
         else:
             self._face.say("nothing was answered, so the message is not part of the conversation")
-        if result.error is not None:
+        if result.error is not None and not isinstance(result.error, OutputFailed):
             self._face.fail(result.error)

@@ -18,7 +18,7 @@ from llmcli.chat.commands import COMMANDS
 from llmcli.chat.pastes import Pastes
 from llmcli.chat.reader import LEAVING, quoted_open, readable, unquoted
 from llmcli.chat.typing_ahead import unechoed
-from llmcli.errors import Interrupted, LlmcliError
+from llmcli.errors import Interrupted, LlmcliError, Terminated
 
 if TYPE_CHECKING:
     from prompt_toolkit.output import Output
@@ -57,9 +57,12 @@ class TerminalReader:
         """The next message; an empty line asks again."""
         while True:
             try:
-                line = self._session.prompt(pre_run=self._begin)
+                # Without its handler an exception in a redraw is logged; with it a key would be waited for.
+                line = self._session.prompt(pre_run=self._begin, set_exception_handler=False)
             except KeyboardInterrupt:
                 continue
+            except OSError:  # drawing on a terminal that has been closed
+                raise Terminated from None
             self._hinted = False
             return unquoted(readable(self._pastes.expanded(line)))
 

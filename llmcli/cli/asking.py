@@ -15,7 +15,7 @@ from llmcli.cli.opening import open_engine
 from llmcli.cli.question import Display, Question
 from llmcli.cli.recording import Recorder
 from llmcli.cli.reporting import tell_why_cut
-from llmcli.errors import UsageError
+from llmcli.errors import OutputFailed, UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
 
 
@@ -48,7 +48,12 @@ def ask(question: Question) -> None:
         recorder.add(result.record)
     engine.close()
     recorder.close()
-    _finish(question.display, result)
+    try:
+        _finish(question.display, result)
+    except OutputFailed:
+        if cancel.ends_program:  # the terminal was closed
+            cancel.end()
+        raise
     if result.record.finish_reason == "interrupted":
         cancel.end()
 

@@ -308,14 +308,15 @@ def test_the_terminal_is_left_as_it_was(tiny, home):
     child.close()
 
 
-def test_a_closed_terminal_ends_the_program(tiny, home):
-    talk = Talk(tiny, home=home)
-    talk.until("loaded in")
-    talk.child.close(force=False)
-    deadline = time.monotonic() + 20
-    while talk.child.isalive() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not talk.child.isalive()
+@pytest.mark.parametrize("moment", ["loading", "prompt", "answer"])
+def test_a_closed_terminal_ends_the_program(tiny, home, slow_engine, moment):
+    talk = Talk(tiny, "--max-new-tokens", 120, home=home, **slow_engine)
+    talk.until(PROMPT if moment == "loading" else "loaded in")
+    if moment == "answer":
+        talk.ask("hi")
+        time.sleep(1)
+    talk.child.ptyproc.fileobj.close()
+    assert os.waitstatus_to_exitcode(os.waitpid(talk.child.pid, 0)[1]) == 143
 
 
 def test_stdout_elsewhere_gets_the_answers_only(tiny, home):
