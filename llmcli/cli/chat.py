@@ -1,6 +1,8 @@
 """`llmcli chat`: the flags of a conversation or of one question."""
 
+from llmcli.chat.prompt import PromptSources, stdin_is_piped, stdin_is_terminal
 from llmcli.cli import options as flags
+from llmcli.cli.question import Display, Question
 from llmcli.inference import SamplingOptions
 
 
@@ -35,18 +37,17 @@ def chat(
     A question is what -f names, then what is piped into stdin, then the text of -p. Without one, on a terminal, a
     conversation begins: /help lists its commands.
     """
-    from llmcli.chat.prompt import PromptSources, stdin_is_piped, stdin_is_terminal
-    from llmcli.cli.question import Display, Question  # imports that take longer than showing --help may
-
     sampling = SamplingOptions(temperature, top_p, top_k, min_p, repetition_penalty, seed, max_new_tokens)
     loading = flags.model_options(quant, dtype, device, ctx)
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
     display = Display(not (no_stream or json), plain, json, stats, explain)
-    stops = flags.check_stops(stop)
-    question = Question(
-        model, registry, loading, sources, flags.check_sampling(sampling), stops, display, log=not no_log
-    )
-    if sources.empty and stdin_is_terminal():
+    checked = flags.check_sampling(sampling), flags.check_stops(stop)
+    _begin(Question(model, registry, loading, sources, *checked, display, log=not no_log))
+
+
+def _begin(question: Question) -> None:
+    """Answer the question, or talk when there is none; what either needs takes longer to import than --help may."""
+    if question.sources.empty and stdin_is_terminal():
         from llmcli.cli.conversing import converse
 
         converse(question)
