@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from programs import run_llmcli
+from talk import LINE, Talk
 
 REPO = Path(__file__).resolve().parents[2]
 README = (REPO / "README.md").read_text(encoding="utf-8")
@@ -17,7 +18,7 @@ TRANSCRIPTS = re.findall(r"```console\n\$ llmcli (.*)\n((?s:.*?))```", README)
 def masked(text):
     """Text without figures, units, devices, verdicts and line breaks: what has to be the same on every run."""
     text = re.sub(r"\b(prefill|decode|other \([a-z_]+\)) \d+ %", "VERDICT", " ".join(text.split()))
-    text = re.sub(r"· (cpu|cuda:\d+ \([^)]*\)|mps) ·", "· DEVICE ·", text)
+    text = re.sub(r"· (cpu(, \d+ threads?)?|cuda:\d+ \([^)]*\)|mps) ·", "· DEVICE ·", text)
     return re.sub(r"(?<![a-z.\d+@])\d+(\.\d+)? ?(ms|s)?(?![a-z+\d])", "N", text)
 
 
@@ -30,7 +31,8 @@ def test_two_commands_set_everything_up():
 
 
 def test_there_is_a_transcript_of_every_command():
-    assert [command.split()[0] for command, _ in TRANSCRIPTS] == ["chat", "bench", "estimate-kv"]
+    commands = [" ".join(command.split()[:2]) for command, _ in TRANSCRIPTS]
+    assert commands == ["chat -p", "chat", "log stats", "bench --prompt-len", "estimate-kv --context"]
 
 
 def transcript(name):
@@ -40,13 +42,47 @@ def transcript(name):
 @pytest.mark.default_model
 def test_the_chat_is_what_the_program_prints(default_home):
     """The lines around the answer; its words depend on how a CPU rounds in 16 bit."""
-    command, shown = transcript("chat")
+    command, shown = transcript("chat -p")
     ran = run_llmcli(default_home, *shlex.split(command), "--device", "cpu")
     assert ran.returncode == 0
     assert ran.stdout.strip()
     loaded, line = (line for line in ran.stderr.splitlines() if not line.startswith("notice"))
     assert masked(shown).startswith(masked(loaded))
     assert masked(shown).endswith(masked(line))
+
+
+@pytest.mark.default_model
+def test_the_conversation_is_what_the_program_prints(default_home):
+    """The lines around the answers, and that every turn after the first comes from the cache."""
+    shown = next(shown for command, shown in TRANSCRIPTS if command == "chat")
+    hello, loaded, *rest = shown.splitlines()
+    questions = [line[2:] for line in rest if line.startswith("> ")]
+    lines = [line for line in rest if line.startswith("prompt ")]
+    assert len(questions) == len(lines) == 3
+    talk = Talk("--device", "cpu", home=default_home, columns=250)
+    talk.until(re.escape(masked(hello).split(" N")[0]))
+    assert masked(loaded) == masked(talk.until(r"smollm2.*loaded in [\d.]+ m?s").partition("\n")[2].lstrip(">\b \r"))
+    for question, line in zip(questions, lines, strict=True):
+        talk.ask(question)
+        ours = LINE.search(talk.until(LINE.pattern + r"\r"))[0]
+        assert masked(ours) == masked(line)
+    talk.child.send("\x04")
+    talk.end()
+
+
+@pytest.mark.default_model
+def test_the_statistics_are_what_the_program_prints(default_home, home):
+    """Headings and verdict; the figures are those of other requests."""
+    (home / "cache").symlink_to(default_home / "cache")
+    run_llmcli(home, "chat", "-p", "hi", "--max-new-tokens", 3, "--device", "cpu")
+    run_llmcli(home, "bench", "--prompt-len", 512, "--out-len", 2, "--repeats", 1, "--warmup", 0, "--device", "cpu")
+    ran = run_llmcli(home, "log", "stats")
+    assert ran.returncode == 0
+    shown = next(shown for command, shown in TRANSCRIPTS if command == "log stats")
+    ours, theirs = (
+        {re.split(r"  |\d", line.strip())[0].strip() for line in text.splitlines()} for text in (ran.stdout, shown)
+    )
+    assert ours == theirs
 
 
 @pytest.mark.default_model

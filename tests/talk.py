@@ -1,0 +1,61 @@
+"""A conversation on a pseudo-terminal, driven by a test."""
+
+import os
+import re
+import sys
+import time
+
+import pytest
+
+pexpect = pytest.importorskip("pexpect")
+
+LINE = re.compile(r"prompt (\d+)(?: \((\d+) cached\))?.*?(?:prefill|decode|other[^%]*?) \d+ %( · \w+)?", re.DOTALL)
+PROMPT = r"(?:^|\n)>"
+
+
+class Talk:
+    """A program on a pseudo-terminal, and all that it has printed."""
+
+    def __init__(self, *arguments, home, columns=80, **environment):
+        self.child = pexpect.spawn(
+            sys.executable,
+            ["-m", "llmcli", "chat", *map(str, arguments)],
+            env={**os.environ, "LLMCLI_HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", **environment},
+            dimensions=(24, columns),
+            timeout=60,
+            encoding="utf-8",
+            codec_errors="replace",
+        )
+        self.child.delaybeforesend = None
+        self.raw = ""
+
+    def until(self, pattern):
+        """What is printed up to `pattern`, escapes left out; the rest is kept for the next call."""
+        deadline = time.monotonic() + 60
+        wanted = re.compile(pattern, re.DOTALL)
+        while time.monotonic() < deadline:
+            plain = without_escapes(self.raw)
+            if found := wanted.search(plain):
+                self.raw = plain[found.end() :]
+                return plain[: found.end()]
+            try:
+                self.raw += self.child.read_nonblocking(65536, timeout=0.2)
+            except pexpect.TIMEOUT:
+                continue
+            except pexpect.EOF:
+                break
+        raise AssertionError(f"{pattern!r} did not come: {without_escapes(self.raw)[-600:]!r}")
+
+    def ask(self, text):
+        self.child.send(text + "\r")
+
+    def end(self):
+        """Everything until the program has ended."""
+        rest = self.raw + self.child.read()
+        self.child.wait()
+        self.child.close()
+        return without_escapes(rest)
+
+
+def without_escapes(text):
+    return re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[=>])", "", text)
