@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,13 @@ PROMPT = r"(?:^|\n)>"
 class Talk:
     """A program on a pseudo-terminal, and all that it has printed."""
 
-    def __init__(self, *arguments, home, columns=80, **environment):
+    def __init__(self, *arguments, home, columns=80, shell=None, **environment):
+        chat = [sys.executable, "-m", "llmcli", "chat", *map(str, arguments)]
+        program, *rest = ["/bin/sh", "-c", shell] if shell else chat
         self.child = pexpect.spawn(
-            sys.executable,
-            ["-m", "llmcli", "chat", *map(str, arguments)],
+            program,
+            rest,
+            cwd=str(home) if shell else None,
             env={**os.environ, "LLMCLI_HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", **environment},
             dimensions=(24, columns),
             timeout=60,
@@ -27,6 +31,8 @@ class Talk:
             codec_errors="replace",
         )
         self.child.delaybeforesend = None
+        self._forwards = environment.get("FORWARDS")
+        self.counted = 0
         self.raw = ""
 
     def until(self, pattern):
@@ -45,6 +51,15 @@ class Talk:
             except pexpect.EOF:
                 break
         raise AssertionError(f"{pattern!r} did not come: {without_escapes(self.raw)[-600:]!r}")
+
+    def forwards(self, count):
+        """Wait until a slowed engine has begun so many more forwards."""
+        wanted = self.counted + count
+        deadline = time.monotonic() + 60
+        while len(Path(self._forwards).read_text(encoding="utf-8")) < wanted:
+            assert time.monotonic() < deadline, "the engine does not run"
+            time.sleep(0.05)
+        self.counted = wanted
 
     def ask(self, text):
         self.child.send(text + "\r")

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -12,6 +13,9 @@ from llmcli.errors import Interrupted, Terminated
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end the program; SIGHUP comes when its terminal is closed."""
 
+_AT_ONCE = 1.0
+"""Seconds in which several signals are one wish."""
+
 Handler = Callable[[int, FrameType | None], None]
 
 
@@ -19,6 +23,8 @@ class Cancellation(threading.Event):
     """Set when the answer should end; `number` is the signal that asked for it."""
 
     number: int = signal.SIGINT
+    settled: bool = False
+    """Set when the answer has ended and is being kept: from here on no signal raises anything."""
 
     @property
     def ends_program(self) -> bool:
@@ -52,13 +58,24 @@ def handling(handlers: dict[int, Handler]) -> Iterator[None]:
 
 @contextmanager
 def cancel_on_interrupt() -> Iterator[Cancellation]:
-    """A cancellation that the first Ctrl-C, SIGTERM or SIGHUP sets; a second one ends the program."""
+    """A cancellation that the first Ctrl-C, SIGTERM or SIGHUP sets; a second one ends the program.
+
+    A terminal that is closed sends SIGHUP twice at once, by way of the shell and by itself: that counts as one.
+    """
     cancel = Cancellation()
+    first = 0.0
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        if cancel.is_set():
-            raise Terminated if number in ENDING else KeyboardInterrupt
-        cancel.number = number
+        nonlocal first
+        again = cancel.is_set() and not cancel.settled
+        if again and number not in ENDING:
+            raise KeyboardInterrupt
+        if again and cancel.ends_program and time.monotonic() - first > _AT_ONCE:
+            raise Terminated
+        if number in ENDING and not cancel.ends_program:
+            first = time.monotonic()
+        if number in ENDING or not cancel.is_set():
+            cancel.number = number
         cancel.set()
 
     with handling(dict.fromkeys((signal.SIGINT, *ENDING), handle)):

@@ -46,6 +46,11 @@ class Loading:
         if self._future.done():
             self._future.result()
 
+    def close(self) -> None:
+        """End the engine's thread, if there is an engine."""
+        if self._future.done() and self._future.exception() is None:
+            self._future.result().close()
+
     def wait(self, cancel: Cancel) -> Engine | None:
         """The engine as soon as there is one, None when `cancel` is set before. Raises what loading raised."""
         while not self._future.done() and not cancel.is_set():

@@ -165,8 +165,8 @@ class Repl:
                 self._loading.check()
                 self._face.fail(error)
                 result = None
-        if result is not None:
-            self._keep(question, result)
+            if result is not None:
+                self._keep(question, result)
         if cancel.ends_program:
             cancel.end()
         if result is not None and isinstance(result.error, OutputFailed):
@@ -186,9 +186,11 @@ class Repl:
         screen = self._face.screen()
         waited = time.perf_counter() - asked
         try:
-            return answer(engine, request, screen, cancel, stream=self._stream, load_wait=waited)
+            result = answer(engine, request, screen, cancel, stream=self._stream, load_wait=waited)
+            cancel.settled = True
         finally:
             screen.end()
+        return result
 
     def _engine(self, cancel: Cancellation) -> Engine | None:
         if self._loading.done:

@@ -1,19 +1,20 @@
 """The prompt on a terminal: history, multi-line editing, bracketed paste, completion of commands."""
 
+import errno
 import os
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import History
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from llmcli import console
 from llmcli.chat.commands import COMMANDS
 from llmcli.chat.pastes import Pastes
 from llmcli.chat.reader import LEAVING, quoted_open, readable, unquoted
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
 MARK = "> "
+_GONE = {errno.EIO, errno.ENXIO, errno.EBADF}
+"""What the system says of a terminal that has been closed."""
 
 
 class TerminalReader:
@@ -36,8 +39,9 @@ class TerminalReader:
 
     def __init__(self, history: History, status: Callable[[], str | None], begin: Callable[[], None]) -> None:
         self._pastes = Pastes()
-        self._begin = begin
         self._hinted = False
+        self._reading = False
+        self._error: LlmcliError | None = None
         self._session: PromptSession[str] = PromptSession(
             MARK,
             multiline=True,
@@ -52,40 +56,63 @@ class TerminalReader:
             enable_suspend=True,
             output=_output(),
         )
+        self._session.app.after_render += lambda _: begin()
 
     def read(self) -> str:
         """The next message; an empty line asks again."""
-        while True:
-            try:
-                # Without its handler an exception in a redraw is logged; with it a key would be waited for.
-                line = self._session.prompt(pre_run=self._begin, set_exception_handler=False)
-            except KeyboardInterrupt:
-                continue
-            except OSError:  # drawing on a terminal that has been closed
-                raise Terminated from None
-            self._hinted = False
-            return unquoted(readable(self._pastes.expanded(line)))
+        self._reading = True
+        try:
+            line = self._line()
+        finally:
+            self._reading = False
+        if self._error is not None:
+            raise self._error
+        # The prompt has just turned it off, but what is pasted into an answer is one message as well.
+        self._session.output.enable_bracketed_paste()
+        self._session.output.flush()
+        self._hinted = False
+        return unquoted(readable(self._pastes.expanded(line)))
 
-    def talking(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def talking(self) -> Iterator[None]:
         """No echo but the prompt's own, from the first prompt to the last: no key falls between two of them."""
-        return unechoed(keys=True)
+        with unechoed(keys=True):
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # the terminal may be gone
+                    self._session.output.disable_bracketed_paste()
+                    self._session.output.flush()
 
     def answering(self) -> AbstractContextManager[None]:
         """Nothing more is needed."""
         return nullcontext()
 
     def leave(self, error: LlmcliError) -> bool:
-        """End a waiting `read` with `error`, from any thread or a signal handler."""
+        """End a `read` that has begun with `error`, from any thread or a signal handler; False when none has."""
+        self._error = error
+        loop = self._session.app.loop
+        if loop is not None:
+            loop.call_soon_threadsafe(self._end)
+        return self._reading
+
+    def _line(self) -> str:
+        while True:
+            try:
+                # Without its handler an exception in a redraw is logged; with it a key would be waited for.
+                return self._session.prompt(pre_run=self._end, set_exception_handler=False)
+            except KeyboardInterrupt:
+                continue
+            except OSError as error:
+                if error.errno in _GONE:
+                    raise Terminated from None
+                raise
+
+    def _end(self) -> None:
+        """End the prompt when there is an error to end with."""
         app = self._session.app
-        if app.loop is None or not app.is_running:
-            return False
-
-        def end() -> None:
-            if app.is_running and not app.is_done:
-                app.exit(exception=error)
-
-        app.loop.call_soon_threadsafe(end)
-        return True
+        if self._error is not None and app.is_running and not app.is_done:
+            app.exit(exception=self._error)
 
     def above(self, show: Callable[[], None]) -> None:
         """Call `show` with the prompt taken away for a moment, if there is one."""
@@ -93,11 +120,19 @@ class TerminalReader:
         if app.loop is None or not app.is_running:
             return
 
-        def print_above() -> None:
-            if app.is_running and not app.is_done:
-                run_in_terminal(show)
+        app.loop.call_soon_threadsafe(self._print_above, show)
 
-        app.loop.call_soon_threadsafe(print_above)
+    def _print_above(self, show: Callable[[], None]) -> None:
+        """Take the prompt away, print, and draw it again below.
+
+        prompt-toolkit's run_in_terminal would also give the terminal back its own line editing for the moment, which
+        takes a paste that is coming in apart and holds no more than 4,096 characters of it.
+        """
+        app = self._session.app
+        if app.is_running and not app.is_done:
+            app.renderer.erase()
+            show()
+            app.invalidate()
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -131,7 +166,7 @@ class TerminalReader:
             event.app.exit(exception=Interrupted())
         else:
             self._hinted = True
-            run_in_terminal(lambda: sys.stderr.write(LEAVING + "\n"))
+            self._print_above(lambda: console.say(LEAVING))
 
 
 def _output() -> "Output | None":

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 def unechoed(*, keys: bool) -> Iterator[None]:
     """Turn the terminal's echo off for the block; without a terminal, or on Windows, change nothing.
 
-    keys: what is typed will be read key by key, so Enter and Ctrl-D are kept as keys and not as ends of lines.
+    keys: what is typed will be read key by key, so Enter and Ctrl-D are kept as keys and not as ends of lines, and
+    Ctrl-C ends an answer without throwing away what has been typed.
     """
     try:
         import termios
@@ -23,8 +24,9 @@ def unechoed(*, keys: bool) -> Iterator[None]:
         yield
         return
     quiet = [*before]
-    quiet[3] &= ~(termios.ECHO | (termios.ICANON if keys else 0))
+    quiet[3] &= ~termios.ECHO
     if keys:
+        quiet[3] = (quiet[3] & ~termios.ICANON) | termios.NOFLSH
         quiet[0] &= ~termios.ICRNL
     with suppress(termios.error):
         termios.tcsetattr(descriptor, termios.TCSANOW, quiet)

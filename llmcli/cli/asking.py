@@ -43,6 +43,7 @@ def ask(question: Question) -> None:
         waited = time.perf_counter() - asked
         try:
             result = answer(engine, request, screen, cancel, stream=question.display.stream, load_wait=waited)
+            cancel.settled = True
         finally:
             screen.end()
         recorder.add(result.record)

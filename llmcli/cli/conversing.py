@@ -55,8 +55,7 @@ def converse(question: Question) -> None:
         repl.run()
     finally:
         recorder.close()
-        if loading.done and repl.engine is not None:
-            repl.engine.close()
+        loading.close()
 
 
 class Once:

@@ -85,6 +85,10 @@ class LocalEngine:
         def job() -> Trace:
             try:
                 return serving.run(submitted)
+            except LlmcliError:
+                raise
+            except Exception as error:
+                raise translate(error, "reading the prompt", "Shorten the prompt, or free memory first.") from error
             finally:
                 steps.put(None)
 

@@ -60,26 +60,36 @@ def default_home(request, tmp_path_factory):
     return home
 
 
+_SLOW = """
+import os
+import llmcli.engine.generate as generate
+real = generate.forward
+def forward(model, ids, cache):
+    with open(os.environ["FORWARDS"], "a") as file:
+        file.write(".")
+    time.sleep(SECONDS)
+    return real(model, ids, cache)
+generate.forward = forward
+"""
+"""Every forward takes SECONDS longer, and leaves a dot in a file: see `talk.forwards`."""
+
+
+def _slowed(folder, seconds):
+    environment = _customized(folder, "llmcli.engine.serve", _SLOW.replace("SECONDS", seconds))
+    (folder / "forwards").write_text("")
+    return {**environment, "FORWARDS": str(folder / "forwards")}
+
+
 @pytest.fixture
 def slow_engine(tmp_path):
     """A program in which every forward takes 50 ms longer."""
-    code = """
-import llmcli.engine.generate as generate
-real = generate.forward
-generate.forward = lambda *arguments: time.sleep(0.05) or real(*arguments)
-"""
-    return _customized(tmp_path, "llmcli.engine.serve", code)
+    return _slowed(tmp_path, "0.05")
 
 
 @pytest.fixture
 def slow_prefill(tmp_path):
     """A program in which every forward of several tokens takes three seconds longer."""
-    code = """
-import llmcli.engine.generate as generate
-real = generate.forward
-generate.forward = lambda model, ids, cache: time.sleep(3 * (ids.shape[1] > 1)) or real(model, ids, cache)
-"""
-    return _customized(tmp_path, "llmcli.engine.serve", code)
+    return _slowed(tmp_path, "3 * (ids.shape[1] > 1)")
 
 
 @pytest.fixture

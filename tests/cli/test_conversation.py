@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from talk import LINE, PROMPT, Talk
 
@@ -67,13 +68,13 @@ def test_what_is_typed_while_the_model_loads_is_answered(tiny, home):
 
 def test_ctrl_c_ends_the_answer_and_not_the_conversation(slow_talk):
     slow_talk.ask("hi")
-    time.sleep(1.5)
+    slow_talk.forwards(4)
     slow_talk.child.sendintr()
     slow_talk.until(r"decode \d+ tok.*interrupted")
     slow_talk.ask("/show")
     slow_talk.until(r"conversation +1 turn,")
     slow_talk.ask("again")
-    time.sleep(1)
+    slow_talk.forwards(4)
     slow_talk.child.sendintr()
     slow_talk.until("interrupted")
     leave(slow_talk)
@@ -83,7 +84,7 @@ def test_ctrl_c_in_prefill_leaves_the_conversation_as_it_was(tiny, home, slow_pr
     talk = Talk(tiny, home=home, **slow_prefill)
     talk.until("loaded in")
     talk.ask("hi")
-    time.sleep(1)
+    talk.forwards(1)
     talk.child.sendintr()
     talk.until(r"prompt \d+ · prefill .*interrupted")
     talk.until("not part of the conversation")
@@ -200,9 +201,9 @@ def test_forty_columns(tiny, home):
 
 def test_a_resize_while_an_answer_runs(slow_talk):
     slow_talk.ask("hi")
-    time.sleep(0.5)
+    slow_talk.forwards(4)
     slow_talk.child.setwinsize(10, 30)
-    time.sleep(0.5)
+    slow_talk.forwards(4)
     slow_talk.child.sendintr()
     slow_talk.until("interrupted")
     slow_talk.child.setwinsize(24, 80)
@@ -213,12 +214,30 @@ def test_a_resize_while_an_answer_runs(slow_talk):
 
 def test_what_is_typed_during_an_answer_is_kept_for_the_prompt_and_not_shown_in_it(slow_talk):
     slow_talk.ask("hi")
-    time.sleep(0.5)
+    slow_talk.forwards(4)
     slow_talk.child.send("/stats")
-    time.sleep(0.5)
+    slow_talk.forwards(4)
     slow_talk.child.sendintr()
     answered = slow_talk.until("interrupted")
     assert "/stats" not in answered
+    slow_talk.until("/stats")
+    slow_talk.child.send("\r")
+    slow_talk.until("session: 1 answer")
+    leave(slow_talk)
+
+
+def test_what_is_pasted_during_an_answer_is_one_message_for_the_prompt(slow_talk):
+    slow_talk.ask("hi")
+    slow_talk.forwards(4)
+    slow_talk.child.send("\x1b[200~one\ntwo\x1b[201~\r")
+    slow_talk.forwards(4)
+    slow_talk.child.sendintr()
+    slow_talk.until("interrupted.*one.*two")
+    slow_talk.forwards(4)
+    slow_talk.child.sendintr()
+    slow_talk.until("interrupted")
+    slow_talk.ask("/show")
+    slow_talk.until("conversation +2 turns,")
     leave(slow_talk)
 
 
@@ -229,7 +248,7 @@ def test_being_ended_keeps_the_figures(tiny, home, slow_engine, moment, number):
     talk.until("loaded in")
     if moment == "answer":
         talk.ask("hi")
-        time.sleep(1)
+        talk.forwards(4)
     os.kill(talk.child.pid, number)
     output = talk.end() if talk.child.isalive() else ""
     assert talk.child.exitstatus == 143, output
@@ -238,24 +257,41 @@ def test_being_ended_keeps_the_figures(tiny, home, slow_engine, moment, number):
         assert re.search(r"decode \d+ tok.*interrupted", output, re.DOTALL)
 
 
-def test_the_terminal_is_left_as_it_was(tiny, home):
-    """A shell's view of its settings before and after a conversation that SIGTERM ends at the prompt."""
-    script = "stty -g > before; timeout --foreground 6 $PROGRAM; stty -g > after; cmp before after && echo same"
-    child = pexpect.spawn(
-        "/bin/sh",
-        ["-c", script],
-        env={
-            **os.environ,
-            "LLMCLI_HOME": str(home),
-            "TERM": "xterm-256color",
-            "PROGRAM": f"{sys.executable} -m llmcli chat {tiny}",
-        },
-        cwd=str(home),
-        timeout=60,
-        encoding="utf-8",
-    )
-    child.expect("same")
-    child.close()
+@pytest.mark.parametrize("moment", ["prompt", "answer", "twice"])
+def test_the_terminal_is_left_as_it_was(tiny, home, slow_prefill, moment):
+    """A shell's view of its settings before and after a conversation that a signal ends."""
+    script = "stty -g > before; $PROGRAM; stty -g > after; cmp before after && echo same settings"
+    program = f"{sys.executable} -m llmcli chat {tiny}"
+    talk = Talk(home=home, shell=script, PROGRAM=program, **slow_prefill)
+    talk.until("loaded in")
+    shell = psutil.Process(talk.child.pid)
+    (child,) = (process for process in shell.children() if "llmcli" in process.cmdline())
+    if moment != "prompt":
+        talk.ask("hi")
+        talk.forwards(1)
+    child.send_signal(signal.SIGINT if moment == "twice" else signal.SIGTERM)
+    if moment == "twice":
+        time.sleep(0.3)  # two signals at the same moment are one to the system
+        child.send_signal(signal.SIGINT)
+    talk.until("same settings")
+    talk.child.close(force=True)
+
+
+def test_a_window_that_is_closed_leaves_a_row_for_the_answer_that_ran(tiny, home, slow_engine):
+    """The shell in it passes SIGHUP on, and the system sends another when the shell has ended."""
+    talk = Talk(home=home, shell=f"{sys.executable} -m llmcli chat {tiny}; true", **slow_engine)
+    talk.until("loaded in")
+    talk.ask("hi")
+    talk.forwards(4)
+    (child,) = (p for p in psutil.Process(talk.child.pid).children() if "llmcli" in p.cmdline())
+    for _ in range(2):
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.01)
+    talk.child.ptyproc.fileobj.close()
+    psutil.wait_procs([child], timeout=30)
+    with sqlite3.connect(home / "state" / "log.db") as log:
+        assert log.execute("select finish_reason from requests").fetchall() == [("interrupted",)]
+    os.waitpid(talk.child.pid, 0)
 
 
 @pytest.mark.parametrize("moment", ["loading", "prompt", "answer"])
@@ -264,7 +300,7 @@ def test_a_closed_terminal_ends_the_program(tiny, home, slow_engine, moment):
     talk.until(PROMPT if moment == "loading" else "loaded in")
     if moment == "answer":
         talk.ask("hi")
-        time.sleep(1)
+        talk.forwards(4)
     talk.child.ptyproc.fileobj.close()
     assert os.waitstatus_to_exitcode(os.waitpid(talk.child.pid, 0)[1]) == 143
 
@@ -349,9 +385,9 @@ def test_ctrl_c_twice_in_an_answer_leaves(tiny, home, slow_prefill):
     talk = Talk(tiny, home=home, **slow_prefill)
     talk.until("loaded in")
     talk.ask("hi")
-    time.sleep(1)
+    talk.forwards(1)
     talk.child.sendintr()
-    time.sleep(0.3)
+    time.sleep(0.3)  # two signals at the same moment are one to the system
     talk.child.sendintr()
     output = talk.end()
     assert talk.child.exitstatus == 130, output
