@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from llmcli import paths
 from llmcli.errors import LlmcliError, OutputClosed, OutputFailed
@@ -90,6 +90,27 @@ def without_controls(text: str) -> str:
     return _CONTROL.sub("", text)
 
 
+class _Forgiving:
+    """stderr for rich: when nobody can read it any more, nothing is written, and nobody has to care."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write, if that can be done."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, if that can be done."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+
 def _console(stream: IO[str]) -> "Console":
     from rich.console import Console
 
@@ -101,7 +122,7 @@ def _console(stream: IO[str]) -> "Console":
 
     escapes = not plain(stream)
     return Quiet(
-        file=stream,
+        file=cast("IO[str]", _Forgiving(stream)) if stream is sys.stderr else stream,
         markup=False,
         highlight=False,
         emoji=False,

@@ -16,6 +16,8 @@
 The number is the exit code. Only `cli.app.main` turns these into text.
 """
 
+DEBUG_HINT = "`llmcli --debug …` shows the traceback."
+
 
 class LlmcliError(Exception):
     """A failure with a message for a person.

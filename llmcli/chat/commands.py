@@ -36,13 +36,20 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Surplus:
+    """A command that takes no argument, with one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """A message to the model."""
 
     content: str
 
 
-Line = Command | Unknown | Text
+Line = Command | Unknown | Surplus | Text
 
 
 def parse(line: str) -> Line:
@@ -60,7 +67,7 @@ def parse(line: str) -> Line:
     word, argument = match[1].lower(), (match[2] or "").strip()
     name = _ALSO.get(word, word)
     if name in COMMANDS:
-        return Command(name, argument)
+        return Surplus(name) if argument and not COMMANDS[name][0] else Command(name, argument)
     near = difflib.get_close_matches(word, [*COMMANDS, *_ALSO], n=1)
     return Unknown(match[1], near[0] if near else None)
 

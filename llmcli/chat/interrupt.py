@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal: while an answer runs the first ends the answer, the second the program."""
+"""Ctrl-C, SIGTERM and a closed terminal while an answer runs: the answer ends, and if it does not, the program."""
 
 import signal
 import threading
@@ -13,8 +13,8 @@ from llmcli.errors import Interrupted, Terminated
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end the program; SIGHUP comes when its terminal is closed."""
 
-_AT_ONCE = 1.0
-"""Seconds in which several signals are one wish."""
+PATIENCE = 2.0
+"""Seconds that an answer has to end in: until then a second signal asks for nothing new."""
 
 Handler = Callable[[int, FrameType | None], None]
 
@@ -58,25 +58,25 @@ def handling(handlers: dict[int, Handler]) -> Iterator[None]:
 
 @contextmanager
 def cancel_on_interrupt() -> Iterator[Cancellation]:
-    """A cancellation that the first Ctrl-C, SIGTERM or SIGHUP sets; a second one ends the program.
+    """A cancellation that the first Ctrl-C, SIGTERM or SIGHUP sets; without effect, a later one ends the program.
 
-    A terminal that is closed sends SIGHUP twice at once, by way of the shell and by itself: that counts as one.
+    Within PATIENCE the second one is ignored: a key pressed twice, or the SIGHUP that a terminal being closed sends by
+    way of the shell and by itself.
     """
     cancel = Cancellation()
     first = 0.0
 
     def handle(number: int, _frame: FrameType | None) -> None:
         nonlocal first
-        again = cancel.is_set() and not cancel.settled
-        if again and number not in ENDING:
-            raise KeyboardInterrupt
-        if again and cancel.ends_program and time.monotonic() - first > _AT_ONCE:
-            raise Terminated
-        if number in ENDING and not cancel.ends_program:
-            first = time.monotonic()
-        if number in ENDING or not cancel.is_set():
+        now = time.monotonic()
+        if not cancel.is_set():
+            first, cancel.number = now, number
+            cancel.set()
+            return
+        if number in ENDING:
             cancel.number = number
-        cancel.set()
+        if now - first > PATIENCE and not cancel.settled:
+            raise Terminated if number in ENDING else KeyboardInterrupt
 
     with handling(dict.fromkeys((signal.SIGINT, *ENDING), handle)):
         yield cancel

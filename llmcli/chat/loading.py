@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from llmcli.errors import DEBUG_HINT, EngineFault, LlmcliError
 from llmcli.inference import Cancel, Engine
 
 
 class Loading:
-    """Loads an engine on a thread of its own, once it is told to begin."""
+    """Loads an engine on a thread of its own, once it is told to begin; what that raises is an LlmcliError."""
 
     def __init__(self, load: Callable[[], Engine]) -> None:
         self._load = load
@@ -25,8 +26,12 @@ class Loading:
         def work() -> None:
             try:
                 self._future.set_result(self._load())
-            except BaseException as error:  # noqa: BLE001 - it is raised again where the engine is asked for
+            except LlmcliError as error:
                 self._future.set_exception(error)
+            except Exception as error:  # noqa: BLE001 - it is raised again where the engine is asked for
+                fault = EngineFault(f"loading failed: {type(error).__name__}: {error}", DEBUG_HINT)
+                fault.__cause__ = error
+                self._future.set_exception(fault)
             when_done()
 
         threading.Thread(target=work, name="loading", daemon=True).start()

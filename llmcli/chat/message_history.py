@@ -22,8 +22,12 @@ class MessageHistory(History):
     A file that cannot be read or written is said once, and the conversation goes on without it.
     """
 
-    def __init__(self, path: Path, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, notice: Callable[[str], None], expanded: Callable[[str], str] = lambda line: line
+    ) -> None:
+        """expanded: a line as it is sent, with long pastes in full; only that means something the next time."""
         super().__init__()
+        self._expanded = expanded
         self._path = path
         self._notice = notice
         self._usable = True
@@ -47,6 +51,7 @@ class MessageHistory(History):
 
     def store_string(self, string: str) -> None:
         """Append a message, in one write: several programs may share the file."""
+        string = self._expanded(string)
         if not self._usable or len(string) > LONGEST:
             return
         lines = "".join(f"+{line}\n" for line in string.split("\n"))

@@ -15,7 +15,7 @@ from llmcli.chat.loading import Loading
 from llmcli.chat.overview import overview, session_line
 from llmcli.chat.reader import Reader
 from llmcli.chat.settings import Settings
-from llmcli.errors import LlmcliError, OutputFailed, Terminated
+from llmcli.errors import LlmcliError, OutputFailed, Terminated, UsageError
 from llmcli.inference import Engine, GenerateRequest
 from llmcli.metrics.record import RequestRecord
 
@@ -101,6 +101,8 @@ class Repl:
         elif isinstance(line, commands.Unknown):
             near = f" Did you mean {line.near}?" if line.near else ""
             self._face.say(f"there is no command {line.word}.{near} /help lists them; /{line.word} sends it as text")
+        elif isinstance(line, commands.Surplus):
+            self._face.say(f"{line.name} stands alone; to send the text, begin it with /{line.name}")
         elif line.name == "/exit":
             return False
         else:
@@ -143,7 +145,7 @@ class Repl:
             return
         name, _, value = argument.partition(" ")
         self.settings = self.settings.changed(name, value.strip())
-        self._face.say(f"{name.lower()} {value.strip()}")
+        self._face.say(self.settings.shown(name))
 
     def _show(self) -> None:
         info = self.engine.info if self.engine is not None else None
@@ -164,6 +166,8 @@ class Repl:
             except LlmcliError as error:
                 self._loading.check()
                 self._face.fail(error)
+                if self.conversation.turns and isinstance(error, UsageError):
+                    self._face.say("/clear forgets the earlier turns, which are part of every prompt")
                 result = None
             if result is not None:
                 self._keep(question, result)

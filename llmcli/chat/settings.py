@@ -30,6 +30,16 @@ class Settings:
         """The values in force; `model`: those of generation_config.json."""
         return resolve_sampling(self.flags, self.entry, model, chosen=self.chosen)
 
+    def shown(self, name: str) -> str:
+        """What `name` was set to."""
+        name = name.lower().replace("-", "_")
+        if name == "stats":
+            return f"stats {self.stats}"
+        if name == "stop":
+            return "stop " + (" ".join(map(repr, self.stop)) or "(none)")
+        value = getattr(self.chosen, name)
+        return f"{name} " + ("as before /set" if value is None else str(value))
+
     def changed(self, name: str, text: str) -> "Settings":
         """With `name` set to what `text` says; `default` takes it back. Raises UsageError saying what is allowed."""
         name = name.lower().replace("-", "_")

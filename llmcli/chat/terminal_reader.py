@@ -37,8 +37,10 @@ class TerminalReader:
 
     waiting = False
 
-    def __init__(self, history: History, status: Callable[[], str | None], begin: Callable[[], None]) -> None:
-        self._pastes = Pastes()
+    def __init__(
+        self, history: History, pastes: Pastes, status: Callable[[], str | None], begin: Callable[[], None]
+    ) -> None:
+        self._pastes = pastes
         self._hinted = False
         self._reading = False
         self._error: LlmcliError | None = None

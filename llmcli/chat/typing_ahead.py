@@ -1,8 +1,11 @@
 """What is typed while an answer runs: kept for the next prompt, and not shown in the middle of the answer."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from llmcli.chat.interrupt import handling
 
 
 @contextmanager
@@ -28,10 +31,15 @@ def unechoed(*, keys: bool) -> Iterator[None]:
     if keys:
         quiet[3] = (quiet[3] & ~termios.ICANON) | termios.NOFLSH
         quiet[0] &= ~termios.ICRNL
-    with suppress(termios.error):
-        termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
-    try:
-        yield
-    finally:
+
+    def be_quiet(*_signal: object) -> None:
         with suppress(termios.error):  # the terminal may be gone
+            termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+
+    be_quiet()
+    try:
+        with handling({signal.SIGCONT: be_quiet}):  # a shell has set its own after Ctrl-Z
+            yield
+    finally:
+        with suppress(termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)

@@ -95,10 +95,12 @@ def _reader(loading: Loading, name: str, announced: Once) -> Reader:
         reader = PlainReader(console.say, begin)
         return reader
     from llmcli.chat.message_history import MessageHistory
+    from llmcli.chat.pastes import Pastes
     from llmcli.chat.terminal_reader import TerminalReader
 
-    history = MessageHistory(paths.state_dir() / HISTORY, console.say)
-    reader = TerminalReader(history, lambda: None if loading.done else f"loading {name} …", begin)
+    pastes = Pastes()
+    history = MessageHistory(paths.state_dir() / HISTORY, console.say, pastes.expanded)
+    reader = TerminalReader(history, pastes, lambda: None if loading.done else f"loading {name} …", begin)
     return reader
 
 

@@ -4,7 +4,7 @@ import traceback
 
 import torch
 
-from llmcli.errors import EngineFault, LlmcliError, OutOfMemory
+from llmcli.errors import DEBUG_HINT, EngineFault, LlmcliError, OutOfMemory
 
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "cannot allocate memory")
 
@@ -19,7 +19,7 @@ def translate(error: BaseException, doing: str, cure: str) -> LlmcliError:
         ours = OutOfMemory(f"out of memory while {doing}: {reason_of(error)}", cure)
     else:
         what = f"{doing} failed: {type(error).__name__}: {reason_of(error)}"
-        ours = EngineFault(what, "`llmcli --debug …` shows the traceback.")
+        ours = EngineFault(what, DEBUG_HINT)
     ours.__cause__ = error
     return ours
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from llmcli.engine.conversion import Conversion
 from llmcli.engine.thread import InferenceThread
+from llmcli.errors import LlmcliError
 from llmcli.inference import LoadRequest
 
 if TYPE_CHECKING:
@@ -19,7 +20,11 @@ def start_engine(request: LoadRequest) -> "LocalEngine":
     thread = InferenceThread()
 
     def job() -> "LocalEngine":
-        from llmcli.engine.local import LocalEngine
+        try:
+            from llmcli.engine.local import LocalEngine
+        except OSError as error:  # torch wants a directory for temporary files as soon as it is imported
+            message = f"torch cannot be imported: {error.strerror or error}"
+            raise LlmcliError(message, "Is the disk full? Free some space, or set TMPDIR to another disk.") from error
 
         return LocalEngine.load(request, thread)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcli.chat.commands import COMMANDS, Command, Text, Unknown, help_rows, parse
+from llmcli.chat.commands import COMMANDS, Command, Surplus, Text, Unknown, help_rows, parse
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,8 @@ from llmcli.chat.commands import COMMANDS, Command, Text, Unknown, help_rows, pa
         ("/exit", Command("/exit", "")),
         ("  /EXIT ", Command("/exit", "")),
         ("/quit", Command("/exit", "")),
+        ("/exit please tell me what this does", Surplus("/exit")),
+        ("/clear\nplease explain this command", Surplus("/clear")),
         ("/", Command("/help", "")),
         ("/?", Command("/help", "")),
         ("/set temperature 0.5", Command("/set", "temperature 0.5")),

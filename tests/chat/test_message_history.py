@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from llmcli.chat.message_history import LONGEST, READ_BYTES, MessageHistory
+from llmcli.chat.pastes import Pastes
 
 
 @pytest.fixture
@@ -29,6 +30,13 @@ def test_messages_come_back_newest_first(opened, tmp_path, notices):
 def test_a_lone_surrogate_is_written_as_something_that_can_be_read(opened):
     opened().store_string("a\udce9b")
     assert list(opened().load_history_strings()) == ["a?b"]
+
+
+def test_a_long_paste_is_kept_in_full(tmp_path, notices):
+    pastes = Pastes()
+    shown = pastes.shown("x" * 3000)
+    MessageHistory(tmp_path / "history", notices.append, pastes.expanded).store_string(f"see {shown}")
+    assert list(MessageHistory(tmp_path / "history", notices.append).load_history_strings()) == ["see " + "x" * 3000]
 
 
 def test_damage_is_read_over(opened, tmp_path):

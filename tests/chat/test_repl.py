@@ -211,6 +211,24 @@ def test_what_loading_raised_ends_the_conversation():
         talk(["one", "two"], [], load=broken)
 
 
+def test_whatever_loading_raises_is_told_in_words():
+    def broken():
+        raise FileNotFoundError("no usable temporary directory")
+
+    with pytest.raises(EngineFault, match="no usable temporary directory"):
+        talk(["one", "two"], [], load=broken)
+
+
+def test_a_full_context_names_the_way_out():
+    refusal = UsageError("the prompt has 76 tokens", "Shorten it.")
+    assert any("/clear" in str(line) for line in talk(["one", "two"], ["a", ("", refusal, "error")]).said)
+
+
+def test_a_command_with_too_much_behind_it_does_nothing():
+    engine = talk(["one", "/clear now", "/exit now", "two"], ["a", "b"])
+    assert len(turns(engine.requests[1])) == 3
+
+
 def test_a_reader_that_goes_away_ends_the_conversation():
     with pytest.raises(OutputClosed):
         talk(["one", "two"], ["a", "b"], screen_error=OutputClosed())
