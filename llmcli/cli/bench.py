@@ -35,5 +35,5 @@ def bench(
     from llmcli.cli.measuring import Measurement, measure  # its imports take longer than showing --help may
 
     plan = Plan(prompt_len, out_len, repeats, warmup)
-    loading = flags.model_options(quant, dtype, device, weights_only=True)
+    loading = flags.model_options(quant, dtype, device, weights_only=True, registry=registry)
     measure(Measurement(model, registry, loading, plan, output, explain=explain, log=not no_log))

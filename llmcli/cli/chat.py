@@ -38,7 +38,7 @@ def chat(
     conversation begins: /help lists its commands.
     """
     sampling = SamplingOptions(temperature, top_p, top_k, min_p, repetition_penalty, seed, max_new_tokens)
-    loading = flags.model_options(quant, dtype, device, ctx)
+    loading = flags.model_options(quant, dtype, device, ctx, registry=registry)
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
     display = Display(not (no_stream or json), plain, json, stats, explain)
     checked = flags.check_sampling(sampling), flags.check_stops(stop)

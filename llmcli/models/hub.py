@@ -1,13 +1,20 @@
 """The model hub, through huggingface_hub: its cache, token, endpoint, proxy and offline settings apply as they are."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from llmcli.errors import ModelError
 from llmcli.models import hub_cache
 from llmcli.models.hub_stream import Blob, stream_blob
 from llmcli.models.source import HubSource
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_FILE = re.compile(r"(?![A-Za-z]:)(?!(?:.*/)?\.{0,2}(?:/|$))[^\\\x00-\x1f]+")
+"""A relative path: no drive, no backslash or control character, no part that is empty, `.` or `..`."""
 
 _SECONDS = 15.0
 """How long the hub may take to begin an answer."""
@@ -36,17 +43,34 @@ class Repository:
 
 
 def look_up(source: HubSource) -> Repository:
-    """Ask the hub for the files of a repository. Raises huggingface_hub's errors (`hub_errors.translated`)."""
+    """Ask the hub for the files of a repository. Raises huggingface_hub's errors (`hub_errors.translated`).
+
+    Raises ModelError for a commit, a sha256 or a file name that could lead out of the cache: paths are made of them.
+    """
     from huggingface_hub import HfApi
 
     info = HfApi().model_info(source.repo, revision=source.revision, files_metadata=True, timeout=_SECONDS)
     files = info.siblings or ()
-    return Repository(
+    repository = Repository(
         source,
         commit=info.sha or source.reference,
         sizes={file.rfilename: file.size or 0 for file in files},
         digests={file.rfilename: file.lfs.sha256 for file in files if file.lfs},
     )
+    _refuse_unsafe(repository)
+    return repository
+
+
+def _refuse_unsafe(repository: Repository) -> None:
+    told = [("the commit", repository.commit, _COMMIT.fullmatch(repository.commit))]
+    told += [("a sha256", digest, _SHA256.fullmatch(digest)) for digest in repository.digests.values()]
+    told += [("a file", name, _FILE.fullmatch(name)) for name in repository.sizes]
+    for what, value, right in told:
+        if not right:
+            raise ModelError(
+                f"{repository.source.repo}: the hub names {what} {ascii(value)[:100]}, which cannot be one",
+                "Nothing was fetched. Check HF_ENDPOINT, or try another revision (ORG/NAME@REVISION).",
+            )
 
 
 def offline() -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from llmcli.models.ggml import TYPES
-from llmcli.models.gguf import read_gguf
+from llmcli.models.gguf import GgufHeader, read_gguf
 from llmcli.models.store import slot
 
 if TYPE_CHECKING:
@@ -31,5 +31,10 @@ def packed_as(located: "Located") -> Packed:
     original = slot(located).original
     if not original.is_file():
         return Packed()
-    main = read_gguf(original).main_type
+    return packed_in(read_gguf(original))
+
+
+def packed_in(header: GgufHeader) -> Packed:
+    """How the file of this header is packed."""
+    main = header.main_type
     return Packed(_BITS.get(main), main) if main else Packed()

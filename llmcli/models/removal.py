@@ -8,8 +8,9 @@ from pathlib import Path
 
 from llmcli import paths
 from llmcli.errors import LlmcliError
-from llmcli.models import hub_cache, store
+from llmcli.models import hub_cache, hub_files, store
 from llmcli.models.locate import Located
+from llmcli.models.safetensors import INDEX
 from llmcli.models.source import HubSource
 
 
@@ -46,23 +47,49 @@ def _remove_hub(source: HubSource) -> Removed | None:
     folder = hub_cache.repository_dir(source.repo)
     if not folder.is_dir():
         return None
-    locks = (hub_cache.cache_dir() / ".locks" / folder.name).glob("*.lock")
-    with _held(locks, source.repo), _deleting(folder):
+    partials = list((folder / "blobs").glob("*.incomplete"))
+    with _held(_locks(folder, partials), source.repo), _deleting(folder):
         before = _size(folder)
-        for partial in (folder / "blobs").glob("*.incomplete"):
-            partial.unlink()
-        _delete_commits(folder, _commits(source, folder))
+        commits = _commits(source, folder, broken_off=bool(partials))
+        for partial in partials:
+            partial.unlink(missing_ok=True)
+        _delete_commits(folder, commits)
         size = before - (_size(folder) if folder.is_dir() else 0)
     return Removed(folder, size) if size or not folder.is_dir() else None
 
 
-def _commits(source: HubSource, folder: Path) -> set[str]:
-    """The commit that the revision stands at, and what a broken-off fetch left of others."""
-    snapshots = [path for path in (folder / "snapshots").glob("*") if path.is_dir()]
-    commits = {path.name for path in snapshots if not hub_cache.is_whole(path)}
-    if (commit := hub_cache.commit_of(source)) and (folder / "snapshots" / commit).is_dir():
-        commits.add(commit)
+def _locks(folder: Path, partials: Iterable[Path]) -> set[Path]:
+    """Every lock of the repository, and those of its partial blobs whether they are there or not.
+
+    A partial blob is SHA256.incomplete, or SHA256.RANDOM.incomplete where huggingface_hub makes it.
+    """
+    locks = hub_cache.cache_dir() / ".locks" / folder.name
+    return {*locks.glob("*.lock"), *(locks / f"{path.name.partition('.')[0]}.lock" for path in partials)}
+
+
+def _commits(source: HubSource, folder: Path, *, broken_off: bool) -> set[str]:
+    """The commit that the revision stands at and, after a fetch that was broken off, its first files of others.
+
+    Other programs keep commits in ways of their own (GGUF or ONNX files, a tokenizer alone): what a branch or tag
+    names, or what holds any file but those that llmcli fetches before the weights, is not llmcli's to delete.
+    """
+    snapshots = {path.name: path for path in (folder / "snapshots").glob("*") if path.is_dir()}
+    commits = {commit for commit in (hub_cache.commit_of(source),) if commit in snapshots}
+    if broken_off:
+        named = _named(folder)
+        commits |= {commit for commit, path in snapshots.items() if commit not in named and _only_begun(path)}
     return commits
+
+
+def _named(folder: Path) -> set[str]:
+    """The commits that branches and tags stand at."""
+    return {path.read_text(encoding="utf-8").strip() for path in (folder / "refs").rglob("*") if path.is_file()}
+
+
+def _only_begun(snapshot: Path) -> bool:
+    """Whether a commit holds nothing but what llmcli fetches before the weights."""
+    names = {path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if not path.is_dir()}
+    return hub_files.CONFIG in names and names <= {hub_files.CONFIG, INDEX, *hub_files.companions(names)}
 
 
 def _delete_commits(folder: Path, commits: set[str]) -> None:
@@ -75,6 +102,11 @@ def _delete_commits(folder: Path, commits: set[str]) -> None:
     from huggingface_hub import scan_cache_dir
 
     scan_cache_dir(folder.parent).delete_revisions(*commits).execute()
+    if left := [commit for commit in commits if (folder / "snapshots" / commit).exists()]:
+        raise LlmcliError(
+            f"{paths.display(folder / 'snapshots' / left[0])} cannot be deleted: huggingface_hub finds no order there",
+            "Other commits may share its content: delete the folder yourself when none is needed.",
+        )
 
 
 @contextlib.contextmanager
@@ -84,6 +116,7 @@ def _held(locks: Iterable[Path], name: str) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for path in locks:
+            path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 stack.enter_context(filelock.FileLock(path, timeout=0))
             except filelock.Timeout:

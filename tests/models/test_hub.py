@@ -383,6 +383,107 @@ def test_rm_files_takes_what_a_broken_off_fetch_left(hub, llmcli, tiny_files):
     assert not hub_cache.repository_dir("org/tiny").exists()
 
 
+def test_rm_files_leaves_what_other_programs_fetched(hub, llmcli, tiny_files):
+    mine = hub.add("org/tiny", tiny_files)
+    llmcli("models", "pull", "org/tiny")
+    folder = hub_cache.repository_dir("org/tiny")
+    shared = (snapshot(mine) / "config.json").resolve()
+    kept = {
+        "b" * 40: ("gguf", ["model-Q4.gguf", "config.json"]),
+        "c" * 40: (None, ["config.json", "onnx/model.onnx"]),
+        "d" * 40: (None, ["tokenizer.json"]),
+        "e" * 40: ("begun", ["config.json", "tokenizer.json"]),
+    }
+    for commit, (reference, names) in kept.items():
+        for name in names:
+            path = snapshot(commit) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            blob = shared if name == "config.json" else folder / "blobs" / f"{commit}-{path.name}"
+            if name != "config.json":
+                blob.write_bytes(b"precious")
+            path.symlink_to(os.path.relpath(blob, path.parent))
+        if reference:
+            (folder / "refs" / reference).write_text(commit)
+    (folder / "blobs" / f"{'0' * 64}.1a2b3c4d.incomplete").write_bytes(b"x")
+    begun = snapshot("f" * 40)
+    begun.mkdir()
+    (begun / "config.json").symlink_to(os.path.relpath(shared, begun))
+    assert llmcli("models", "rm", "org/tiny", "--files").returncode == 0
+    assert not snapshot(mine).exists()
+    assert not begun.exists(), "what a broken-off fetch left goes"
+    assert not list((folder / "blobs").glob("*.incomplete"))
+    for commit, (_, names) in kept.items():
+        assert all((snapshot(commit) / name).read_bytes() for name in names)
+
+
+def test_rm_files_deletes_nothing_while_a_partial_file_is_locked(hub, llmcli, tiny_files):
+    import filelock
+
+    commit = hub.add("org/tiny", tiny_files)
+    llmcli("models", "pull", "org/tiny")
+    folder = hub_cache.repository_dir("org/tiny")
+    partial = folder / "blobs" / f"{'0' * 64}.1a2b3c4d.incomplete"
+    partial.write_bytes(b"x")
+    locks = hub_cache.cache_dir() / ".locks" / folder.name
+    with filelock.FileLock(locks / f"{'0' * 64}.lock"):
+        refused(llmcli("models", "rm", "org/tiny", "--files"), 1, "another process")
+        assert partial.exists()
+        assert check_directory(snapshot(commit)).checkpoint.params > 0
+    shutil.rmtree(locks)  # no lock is there, so nobody holds one
+    assert llmcli("models", "rm", "org/tiny", "--files").returncode == 0
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("sha", "../../../../x"),
+        ("sha", "main"),
+        ("sha", "A" * 40),
+        ("sha256", "../../../../../../etc/cron.d/x"),
+        ("sha256", "0" * 63),
+        ("rfilename", "../config.json"),
+        ("rfilename", "additional_chat_templates/../../../x.jinja"),
+        ("rfilename", "/etc/x.jinja"),
+        ("rfilename", "C:/x.jinja"),
+        ("rfilename", "a\\..\\x.jinja"),
+        ("rfilename", "a//x"),
+        ("rfilename", ".."),
+        ("rfilename", "a/.."),
+        ("rfilename", "a\nb"),
+        ("rfilename", ""),
+    ],
+)
+def test_what_the_hub_tells_is_no_path_out_of_the_cache(hub, tiny_files, monkeypatch, part, value):
+    from llmcli.errors import ModelError
+    from llmcli.models.hub import look_up
+
+    def falsify(facts):
+        if part == "sha":
+            facts["sha"] = value
+        elif part == "sha256":
+            next(file for file in facts["siblings"] if "lfs" in file)["lfs"]["sha256"] = value
+        else:
+            facts["siblings"].append({"rfilename": value, "size": 3})
+
+    hub.add("org/tiny", tiny_files)
+    hub.falsify = falsify
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with pytest.raises(ModelError) as caught:
+        look_up(HubSource("org/tiny"))
+    assert caught.value.message.startswith("org/tiny: the hub names ")
+    assert "\n" not in caught.value.message
+
+
+def test_a_repository_with_unsafe_names_is_refused_in_one_line(hub, llmcli, tiny_files, tmp_path):
+    hub.add("org/tiny", tiny_files | {".gitattributes": b"x", "a..b/..c/d e.txt": b"x"})
+    assert llmcli("models", "pull", "org/tiny").returncode == 0
+    hub.falsify = lambda facts: facts["siblings"].append({"rfilename": "../x.jinja", "size": 3})
+    refused(llmcli("models", "pull", "org/tiny"), 3, "org/tiny: the hub names a file '../x.jinja'")
+    assert not list(tmp_path.rglob("x.jinja"))
+
+
 @pytest.mark.parametrize(
     ("text", "source"),
     [
