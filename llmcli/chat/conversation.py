@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from llmcli.inference import Message
 
 NO_SYSTEM_ROLE = "notice: the model's template has no system role; the system text goes in front of the first message"
+NO_REUSE = "notice: models of this type cannot continue a cache: every answer evaluates the whole conversation anew"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from llmcli.chat import commands
 from llmcli.chat.answer import Answer, Screen, answer
-from llmcli.chat.conversation import NO_SYSTEM_ROLE, Conversation
+from llmcli.chat.conversation import NO_REUSE, NO_SYSTEM_ROLE, Conversation
 from llmcli.chat.interrupt import ENDING, Cancellation, Handler, cancel_on_interrupt, handling
 from llmcli.chat.loading import Loading
 from llmcli.chat.overview import overview, session_line
@@ -64,7 +64,7 @@ class Repl:
         self._loading = loading
         self._face = face
         self._stream = stream
-        self._told = False
+        self._told = self._told_of_reuse = False
 
     @property
     def engine(self) -> Engine | None:
@@ -208,6 +208,9 @@ class Repl:
         if self.conversation.system and not engine.info.system_role and not self._told:
             self._told = True
             self._face.say(NO_SYSTEM_ROLE)
+        if self.conversation.turns and not engine.info.cache_reuse and not self._told_of_reuse:
+            self._told_of_reuse = True
+            self._face.say(NO_REUSE)
 
     def _keep(self, question: str, result: Answer) -> None:
         self.records.append(result.record)

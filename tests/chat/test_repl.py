@@ -193,6 +193,13 @@ def test_reuse_is_asked_for_where_the_model_can():
     assert [r.reuse_cache for r in talk(["one"], ["a"]).requests] == [False]
 
 
+def test_a_model_that_cannot_reuse_is_said_once_when_it_matters():
+    assert talk(["one"], ["a"]).said == []
+    assert sum("evaluates the whole conversation" in str(line) for line in talk(["a", "b", "c"], ["x"] * 3).said) == 1
+    said = talk(["a", "b"], ["x"] * 2, info=replace(INFO, cache_reuse=True)).said
+    assert said == []
+
+
 def test_empty_lines_and_unknown_commands_are_not_sent():
     engine = talk(["", "  ", "/exti"], [])
     assert engine.requests == []

@@ -47,7 +47,9 @@ def test_two_turns_and_ctrl_d(talk):
     talk.until(r"decode \d+ tok")
     talk.ask("and now?")
     second = talk.until(LINE.pattern)
-    assert int(LINE.search(second)[1]) > 20, "the second prompt holds the first turn"
+    prompt, cached, _ = LINE.search(second).groups()
+    assert int(prompt) > 20, "the second prompt holds the first turn"
+    assert int(cached) >= 10, "the first question comes from the cache"
     output = leave(talk)
     assert "Traceback" not in output
 
