@@ -222,8 +222,7 @@ def say_rows(rows: Sequence[tuple[str, str]]) -> None:
         else:
             table.add_row(label)
             table.add_row(Padding(value, (0, 0, 0, 4)))
-    with contextlib.suppress(OSError, ValueError, OutputClosed):
-        _console(sys.stderr).print(table)
+    _console(sys.stderr).print(table)
 
 
 def explain_error(error: LlmcliError) -> None:

@@ -53,15 +53,19 @@ class Talk:
         raise AssertionError(f"{pattern!r} did not come: {without_escapes(self.raw)[-600:]!r}")
 
     def forwards(self, count):
-        """Wait until a slowed engine has begun so many more forwards."""
+        """Wait until a slowed engine has begun so many forwards more, since the last call or the last question."""
         wanted = self.counted + count
         deadline = time.monotonic() + 60
-        while len(Path(self._forwards).read_text(encoding="utf-8")) < wanted:
+        while self._forwarded() < wanted:
             assert time.monotonic() < deadline, "the engine does not run"
             time.sleep(0.05)
-        self.counted = wanted
+        self.counted = self._forwarded()
+
+    def _forwarded(self):
+        return len(Path(self._forwards).read_text(encoding="utf-8")) if self._forwards else 0
 
     def ask(self, text):
+        self.counted = self._forwarded()
         self.child.send(text + "\r")
 
     def end(self):

@@ -39,7 +39,7 @@ class Unknown:
 class Surplus:
     """A command that takes no argument, with one."""
 
-    name: str
+    word: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def parse(line: str) -> Line:
     word, argument = match[1].lower(), (match[2] or "").strip()
     name = _ALSO.get(word, word)
     if name in COMMANDS:
-        return Surplus(name) if argument and not COMMANDS[name][0] else Command(name, argument)
+        return Surplus(match[1]) if argument and not COMMANDS[name][0] else Command(name, argument)
     near = difflib.get_close_matches(word, [*COMMANDS, *_ALSO], n=1)
     return Unknown(match[1], near[0] if near else None)
 

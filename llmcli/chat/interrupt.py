@@ -64,12 +64,12 @@ def cancel_on_interrupt() -> Iterator[Cancellation]:
     way of the shell and by itself.
     """
     cancel = Cancellation()
-    first = 0.0
+    first: float | None = None
 
     def handle(number: int, _frame: FrameType | None) -> None:
         nonlocal first
         now = time.monotonic()
-        if not cancel.is_set():
+        if first is None:  # the answer may be ending already, because nobody reads it
             first, cancel.number = now, number
             cancel.set()
             return

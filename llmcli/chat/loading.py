@@ -28,7 +28,7 @@ class Loading:
                 self._future.set_result(self._load())
             except LlmcliError as error:
                 self._future.set_exception(error)
-            except Exception as error:  # noqa: BLE001 - it is raised again where the engine is asked for
+            except BaseException as error:  # noqa: BLE001 - it is raised again where the engine is asked for
                 fault = EngineFault(f"loading failed: {type(error).__name__}: {error}", DEBUG_HINT)
                 fault.__cause__ = error
                 self._future.set_exception(fault)

@@ -14,9 +14,10 @@ from llmcli.chat.interrupt import ENDING, Cancellation, Handler, cancel_on_inter
 from llmcli.chat.loading import Loading
 from llmcli.chat.overview import overview, session_line
 from llmcli.chat.reader import Reader
+from llmcli.chat.sampling import without_effect
 from llmcli.chat.settings import Settings
 from llmcli.errors import LlmcliError, OutputFailed, Terminated, UsageError
-from llmcli.inference import Engine, GenerateRequest
+from llmcli.inference import Engine, GenerateRequest, SamplingOptions
 from llmcli.metrics.record import RequestRecord
 
 
@@ -102,7 +103,7 @@ class Repl:
             near = f" Did you mean {line.near}?" if line.near else ""
             self._face.say(f"there is no command {line.word}.{near} /help lists them; /{line.word} sends it as text")
         elif isinstance(line, commands.Surplus):
-            self._face.say(f"{line.name} stands alone; to send the text, begin it with /{line.name}")
+            self._face.say(f"{line.word} stands alone; to send the text, begin it with /{line.word}")
         elif line.name == "/exit":
             return False
         else:
@@ -128,7 +129,8 @@ class Repl:
     def _clear(self) -> None:
         turns = len(self.conversation.turns) // 2
         self.conversation = self.conversation.cleared()
-        self._face.say(f"forgotten: {turns} turn{'' if turns == 1 else 's'}; the system text stays")
+        stays = "; the system text stays" if self.conversation.system else ""
+        self._face.say(f"forgotten: {turns} turn{'' if turns == 1 else 's'}{stays}")
 
     def _system(self, text: str) -> None:
         if not text:
@@ -145,7 +147,10 @@ class Repl:
             return
         name, _, value = argument.partition(" ")
         self.settings = self.settings.changed(name, value.strip())
-        self._face.say(self.settings.shown(name))
+        defaults = self.engine.info.generation_defaults if self.engine is not None else SamplingOptions()
+        self._face.say(self.settings.shown(name, defaults))
+        if unused := without_effect(self.settings.chosen, self.settings.sampling(defaults)):
+            self._face.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
 
     def _show(self) -> None:
         info = self.engine.info if self.engine is not None else None
@@ -166,7 +171,7 @@ class Repl:
             except LlmcliError as error:
                 self._loading.check()
                 self._face.fail(error)
-                if self.conversation.turns and isinstance(error, UsageError):
+                if isinstance(error, UsageError) and self._may_fit(question):
                     self._face.say("/clear forgets the earlier turns, which are part of every prompt")
                 result = None
             if result is not None:
@@ -175,6 +180,11 @@ class Repl:
             cancel.end()
         if result is not None and isinstance(result.error, OutputFailed):
             raise result.error
+
+    def _may_fit(self, question: str) -> bool:
+        """Whether the question would fit without the turns before it; a token has a character at least, nearly always."""
+        engine = self.engine
+        return engine is not None and bool(self.conversation.turns) and len(question) < engine.info.context_limit
 
     def _answer(self, question: str, cancel: Cancellation) -> Answer | None:
         """Answer, or None when the person does not want to wait for the model."""

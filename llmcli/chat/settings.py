@@ -18,27 +18,43 @@ _WHOLE = {"top_k", "seed", "max_new_tokens"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """chosen: what `/set` says; flags: the command line; entry: models.toml. stats: what follows every answer."""
+    """chosen, chosen_stop, chosen_stats: what `/set` says; entry: models.toml; the others: the command line.
+
+    stop: texts that end an answer. stats: what follows every answer.
+    """
 
     flags: SamplingOptions
     entry: SamplingOptions
+    flag_stop: tuple[str, ...] = ()
+    flag_stats: StatsLevel = "line"
     chosen: SamplingOptions = field(default_factory=SamplingOptions)
-    stop: tuple[str, ...] = ()
-    stats: StatsLevel = "line"
+    chosen_stop: tuple[str, ...] | None = None
+    chosen_stats: StatsLevel | None = None
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The texts in force."""
+        return self.flag_stop if self.chosen_stop is None else self.chosen_stop
+
+    @property
+    def stats(self) -> StatsLevel:
+        """The level in force."""
+        return self.chosen_stats or self.flag_stats
 
     def sampling(self, model: SamplingOptions) -> Sampling:
         """The values in force; `model`: those of generation_config.json."""
         return resolve_sampling(self.flags, self.entry, model, chosen=self.chosen)
 
-    def shown(self, name: str) -> str:
-        """What `name` was set to."""
+    def shown(self, name: str, model: SamplingOptions) -> str:
+        """`name` with the value in force, and where that comes from; `model`: as for `sampling`."""
         name = name.lower().replace("-", "_")
         if name == "stats":
             return f"stats {self.stats}"
         if name == "stop":
             return "stop " + (" ".join(map(repr, self.stop)) or "(none)")
-        value = getattr(self.chosen, name)
-        return f"{name} " + ("as before /set" if value is None else str(value))
+        sampling = self.sampling(model)
+        value, origin = getattr(sampling, name), sampling.origins[name]
+        return f"{name} drawn for every answer" if origin == "drawn" else f"{name} {value} ({origin})"
 
     def changed(self, name: str, text: str) -> "Settings":
         """With `name` set to what `text` says; `default` takes it back. Raises UsageError saying what is allowed."""
@@ -52,9 +68,9 @@ class Settings:
         if not text:
             raise UsageError(f"/set {name} needs a value", f"Allowed: {_allowed(name)}; or default.")
         if name == "stats":
-            return replace(self, stats=_stats(text))
+            return replace(self, chosen_stats=None if text == "default" else _stats(text))
         if name == "stop":
-            return replace(self, stop=() if text == "default" else _stops(text))
+            return replace(self, chosen_stop=None if text == "default" else _stops(text))
         value: Any = None if text == "default" else _number(name, text)
         return replace(self, chosen=replace(self.chosen, **{name: value}))
 
@@ -70,8 +86,6 @@ def _stats(text: str) -> StatsLevel:
         if text.lower() == level:
             chosen: StatsLevel = level
             return chosen
-    if text == "default":
-        return "line"
     raise UsageError(f"stats {text!r} is not allowed", f"Allowed: {_allowed('stats')}.")
 
 
@@ -89,7 +103,8 @@ def _number(name: str, text: str) -> float | int:
     try:
         value = int(text) if name in _WHOLE else float(text)
     except ValueError:
-        raise UsageError(f"{name} {text!r} is no number", f"Allowed: {_allowed(name)}.") from None
+        kind = "whole number" if name in _WHOLE else "number"
+        raise UsageError(f"{name} {text!r} is no {kind}", f"Allowed: {_allowed(name)}.") from None
     if allowed := broken_rule(name, value):
         raise UsageError(f"{name} {text} is not allowed", f"Allowed: {allowed}.")
     return value

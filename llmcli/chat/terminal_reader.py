@@ -3,8 +3,9 @@
 import errno
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -16,6 +17,7 @@ from prompt_toolkit.keys import Keys
 
 from llmcli import console
 from llmcli.chat.commands import COMMANDS
+from llmcli.chat.interrupt import PATIENCE
 from llmcli.chat.pastes import Pastes
 from llmcli.chat.reader import LEAVING, quoted_open, readable, unquoted
 from llmcli.chat.typing_ahead import unechoed
@@ -43,6 +45,7 @@ class TerminalReader:
         self._pastes = pastes
         self._hinted = False
         self._reading = False
+        self._answered_at = -PATIENCE
         self._error: LlmcliError | None = None
         self._session: PromptSession[str] = PromptSession(
             MARK,
@@ -86,16 +89,21 @@ class TerminalReader:
                     self._session.output.disable_bracketed_paste()
                     self._session.output.flush()
 
-    def answering(self) -> AbstractContextManager[None]:
-        """Nothing more is needed."""
-        return nullcontext()
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Note when it ends: Ctrl-C right after that was meant for the answer."""
+        try:
+            yield
+        finally:
+            self._answered_at = time.monotonic()
 
     def leave(self, error: LlmcliError) -> bool:
         """End a `read` that has begun with `error`, from any thread or a signal handler; False when none has."""
         self._error = error
         loop = self._session.app.loop
         if loop is not None:
-            loop.call_soon_threadsafe(self._end)
+            with suppress(RuntimeError):  # it has just been closed
+                loop.call_soon_threadsafe(self._end)
         return self._reading
 
     def _line(self) -> str:
@@ -122,7 +130,8 @@ class TerminalReader:
         if app.loop is None or not app.is_running:
             return
 
-        app.loop.call_soon_threadsafe(self._print_above, show)
+        with suppress(RuntimeError):  # it has just been closed
+            app.loop.call_soon_threadsafe(self._print_above, show)
 
     def _print_above(self, show: Callable[[], None]) -> None:
         """Take the prompt away, print, and draw it again below.
@@ -164,6 +173,8 @@ class TerminalReader:
         if buffer.text:
             self._hinted = False
             buffer.reset()
+        elif time.monotonic() - self._answered_at < PATIENCE:
+            return
         elif self._hinted:
             event.app.exit(exception=Interrupted())
         else:

@@ -1,5 +1,6 @@
 """What is typed while an answer runs: kept for the next prompt, and not shown in the middle of the answer."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -33,8 +34,9 @@ def unechoed(*, keys: bool) -> Iterator[None]:
         quiet[0] &= ~termios.ICRNL
 
     def be_quiet(*_signal: object) -> None:
-        with suppress(termios.error):  # the terminal may be gone
-            termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
+        with suppress(termios.error, OSError):  # the terminal may be gone
+            if os.tcgetpgrp(descriptor) == os.getpgrp():  # a program in the background would be stopped
+                termios.tcsetattr(descriptor, termios.TCSANOW, quiet)
 
     be_quiet()
     try:

@@ -40,7 +40,7 @@ def converse(question: Question) -> None:
     recorder = Recorder(enabled=question.log)
     reader = _reader(loading, located.name, announced)
     entry = located.entry.sampling if located.entry else SamplingOptions()
-    settings = Settings(question.sampling, entry, stop=question.stop, stats=question.display.stats.value)
+    settings = Settings(question.sampling, entry, question.stop, question.display.stats.value)
     system = question.sources.system or ""
     repl = Repl(
         reader,

@@ -4,15 +4,32 @@ Python delivers Ctrl-C to the main thread, and inside torch's import it can end 
 thread therefore waits in plain Python, where an interrupt ends in words at any time.
 """
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from llmcli.engine.conversion import Conversion
 from llmcli.engine.thread import InferenceThread
-from llmcli.errors import LlmcliError
+from llmcli.errors import DEBUG_HINT, LlmcliError
 from llmcli.inference import LoadRequest
 
 if TYPE_CHECKING:
     from llmcli.engine.local import LocalEngine
+
+
+_NO_ROOM = {errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
+
+
+@contextmanager
+def _importing() -> Iterator[None]:
+    """Around the import of torch, which wants a directory for temporary files. Raises LlmcliError where it fails."""
+    try:
+        yield
+    except (OSError, ImportError) as error:
+        full = isinstance(error, OSError) and error.errno in _NO_ROOM
+        hint = "Is the disk full? Free some space, or set TMPDIR to another disk." if full else DEBUG_HINT
+        raise LlmcliError(f"torch cannot be imported: {error}", hint) from error
 
 
 def start_engine(request: LoadRequest) -> "LocalEngine":
@@ -20,11 +37,8 @@ def start_engine(request: LoadRequest) -> "LocalEngine":
     thread = InferenceThread()
 
     def job() -> "LocalEngine":
-        try:
+        with _importing():
             from llmcli.engine.local import LocalEngine
-        except OSError as error:  # torch wants a directory for temporary files as soon as it is imported
-            message = f"torch cannot be imported: {error.strerror or error}"
-            raise LlmcliError(message, "Is the disk full? Free some space, or set TMPDIR to another disk.") from error
 
         return LocalEngine.load(request, thread)
 
@@ -36,7 +50,8 @@ def start_conversion(conversion: Conversion) -> None:
     thread = InferenceThread()
 
     def job() -> None:
-        from llmcli.engine.convert import convert
+        with _importing():
+            from llmcli.engine.convert import convert
 
         convert(conversion)
 

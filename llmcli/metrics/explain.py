@@ -34,7 +34,7 @@ def _before(record: RequestRecord) -> Iterator[Row]:
     meaning = "ids of the whole rendered prompt " + (f"= {counts}" if whole else f"({counts} before the end)")
     yield Row("prompt", f"{tokens.prompt} tok", meaning)
     yield from _cache(record)
-    yield Row("load_wait", _time(seconds.load_wait), "waited for weights to load; outside total")
+    yield Row("load_wait", _time(seconds.load_wait), "waited for libraries and weights to load; outside total")
     yield Row("queue", _time(seconds.queue), "submitted → the engine takes the request")
     yield Row("template", _time(seconds.template), "chat template rendering")
     yield Row("tokenize", _time(seconds.tokenize), "text → ids")

@@ -53,7 +53,7 @@ def look_up(source: HubSource) -> Repository:
     files = info.siblings or ()
     repository = Repository(
         source,
-        commit=info.sha or source.reference,
+        commit=info.sha or "",
         sizes={file.rfilename: file.size or 0 for file in files},
         digests={file.rfilename: file.lfs.sha256 for file in files if file.lfs},
     )
@@ -63,7 +63,7 @@ def look_up(source: HubSource) -> Repository:
 
 def _refuse_unsafe(repository: Repository) -> None:
     told = [("the commit", repository.commit, _COMMIT.fullmatch(repository.commit))]
-    told += [("a sha256", digest, _SHA256.fullmatch(digest)) for digest in repository.digests.values()]
+    told += [("a sha256", digest, _SHA256.fullmatch(digest or "")) for digest in repository.digests.values()]
     told += [("a file", name, _FILE.fullmatch(name)) for name in repository.sizes]
     for what, value, right in told:
         if not right:

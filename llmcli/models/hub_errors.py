@@ -89,7 +89,7 @@ def _unreachable(reason: str) -> ModelError:
 
     return ModelError(
         f"the model hub {constants.ENDPOINT} cannot be reached: {reason}",
-        "Check network and proxy and try again, what has come in is kept; HF_ENDPOINT names another hub.",
+        "Check network and proxy and try again, a part that has come in is kept; HF_ENDPOINT names another hub.",
     )
 
 

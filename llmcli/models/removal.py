@@ -104,7 +104,7 @@ def _delete_commits(folder: Path, commits: set[str]) -> None:
     scan_cache_dir(folder.parent).delete_revisions(*commits).execute()
     if left := [commit for commit in commits if (folder / "snapshots" / commit).exists()]:
         raise LlmcliError(
-            f"{paths.display(folder / 'snapshots' / left[0])} cannot be deleted: huggingface_hub finds no order there",
+            f"{paths.display(folder / 'snapshots' / left[0])} is not laid out as huggingface_hub does it",
             "Other commits may share its content: delete the folder yourself when none is needed.",
         )
 

@@ -14,6 +14,7 @@ from llmcli.chat.commands import COMMANDS, Command, Surplus, Text, Unknown, help
         ("  /EXIT ", Command("/exit", "")),
         ("/quit", Command("/exit", "")),
         ("/exit please tell me what this does", Surplus("/exit")),
+        ("/quit now", Surplus("/quit")),
         ("/clear\nplease explain this command", Surplus("/clear")),
         ("/", Command("/help", "")),
         ("/?", Command("/help", "")),

@@ -175,6 +175,7 @@ def test_clear_forgets_the_turns_and_keeps_the_system_text():
     engine = talk(["one", "/clear", "two"], ["a", "b"], system="s")
     assert turns(engine.requests[1]) == [("system", "s"), ("user", "two")]
     assert engine.said == ["forgotten: 1 turn; the system text stays"]
+    assert talk(["/clear"], []).said == ["forgotten: 0 turns"]
 
 
 def test_system_text_can_be_set_and_removed():
@@ -228,6 +229,8 @@ def test_whatever_loading_raises_is_told_in_words():
 
 def test_a_full_context_names_the_way_out():
     refusal = UsageError("the prompt has 76 tokens", "Shorten it.")
+    long = "x" * INFO.context_limit
+    assert not any("/clear" in str(line) for line in talk(["one", long], ["a", ("", refusal, "error")]).said)
     assert any("/clear" in str(line) for line in talk(["one", "two"], ["a", ("", refusal, "error")]).said)
 
 

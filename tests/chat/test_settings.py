@@ -1,5 +1,7 @@
 """`/set`: values, their limits and their origin."""
 
+from dataclasses import replace
+
 import pytest
 
 from llmcli.chat.settings import NAMES, Settings
@@ -28,7 +30,7 @@ def test_an_explicit_zero_is_a_value():
         ("temperature", "nan", "is not allowed"),
         ("temperature", "-1", "is not allowed"),
         ("temperature", "hot", "is no number"),
-        ("top_k", "1.5", "is no number"),
+        ("top_k", "1.5", "is no whole number"),
         ("repetition_penalty", "0", "is not allowed"),
         ("max_new_tokens", "0", "is not allowed"),
         ("stats", "loud", "is not allowed"),
@@ -46,7 +48,15 @@ def test_what_is_not_allowed_is_refused_in_words(name, value, says):
 
 def test_stops_are_read_as_a_shell_would():
     assert START.changed("stop", "END '# #'").stop == ("END", "# #")
-    assert START.changed("stop", "END").changed("stop", "default").stop == ()
+    flagged = replace(START, flag_stop=("xyzzy",), flag_stats="full")
+    assert flagged.changed("stop", "END").changed("stop", "default").stop == ("xyzzy",)
+    assert flagged.changed("stats", "off").changed("stats", "default").stats == "full"
+
+
+def test_what_is_in_force_is_shown_with_its_origin():
+    assert START.changed("temperature", "0").shown("temperature", SamplingOptions()) == "temperature 0.0 (/set)"
+    assert START.shown("top-k", SamplingOptions()) == "top_k 5 (models.toml)"
+    assert START.shown("seed", SamplingOptions()) == "seed drawn for every answer"
 
 
 def test_every_name_can_be_set():

@@ -88,8 +88,14 @@ def slow_engine(tmp_path):
 
 @pytest.fixture
 def slow_prefill(tmp_path):
-    """A program in which every forward of several tokens takes six seconds longer."""
-    return _slowed(tmp_path, "6 * (ids.shape[1] > 1)")
+    """A program in which every forward of several tokens takes three seconds longer."""
+    return _slowed(tmp_path, "3 * (ids.shape[1] > 1)")
+
+
+@pytest.fixture
+def stuck_prefill(tmp_path):
+    """A program in which every forward of several tokens takes a minute longer."""
+    return _slowed(tmp_path, "60 * (ids.shape[1] > 1)")
 
 
 @pytest.fixture
