@@ -14,6 +14,19 @@ LINE = re.compile(r"prompt (\d+)(?: \((\d+) cached\))?.*?(?:prefill|decode|other
 PROMPT = r"(?:^|\n)>"
 
 
+def forwards_of(file):
+    """How many forwards a slowed engine has begun, which leaves a dot for each in `file`."""
+    return len(Path(file).read_text(encoding="utf-8"))
+
+
+def wait_for_forwards(file, count):
+    """Wait until it has begun `count` of them."""
+    deadline = time.monotonic() + 60
+    while forwards_of(file) < count:
+        assert time.monotonic() < deadline, "the engine does not run"
+        time.sleep(0.05)
+
+
 class Talk:
     """A program on a pseudo-terminal, and all that it has printed."""
 
@@ -54,18 +67,11 @@ class Talk:
 
     def forwards(self, count):
         """Wait until a slowed engine has begun so many forwards more, since the last call or the last question."""
-        wanted = self.counted + count
-        deadline = time.monotonic() + 60
-        while self._forwarded() < wanted:
-            assert time.monotonic() < deadline, "the engine does not run"
-            time.sleep(0.05)
-        self.counted = self._forwarded()
-
-    def _forwarded(self):
-        return len(Path(self._forwards).read_text(encoding="utf-8")) if self._forwards else 0
+        wait_for_forwards(self._forwards, self.counted + count)
+        self.counted = forwards_of(self._forwards)
 
     def ask(self, text):
-        self.counted = self._forwarded()
+        self.counted = forwards_of(self._forwards) if self._forwards else 0
         self.child.send(text + "\r")
 
     def end(self):

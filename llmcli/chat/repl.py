@@ -182,7 +182,7 @@ class Repl:
             raise result.error
 
     def _may_fit(self, question: str) -> bool:
-        """Whether the question would fit without the turns before it; a token has a character at least, nearly always."""
+        """Whether the question would fit without the turns before it; a token nearly always has a character."""
         engine = self.engine
         return engine is not None and bool(self.conversation.turns) and len(question) < engine.info.context_limit
 

@@ -61,7 +61,9 @@ def test_an_interrupted_answer_is_logged(tiny, home, llmcli, slow_engine):
     environment = {**os.environ, "LLMCLI_HOME": str(home), **slow_engine}
     environment["PYTHONPATH"] = os.pathsep.join((slow_engine["PYTHONPATH"], os.environ.get("PYTHONPATH", "")))
     program = [sys.executable, "-m", "llmcli", "chat", str(tiny), "-p", "hi", "--max-new-tokens", "200"]
-    child = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child = subprocess.Popen(
+        program, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     child.stdout.read(1)
     child.send_signal(signal.SIGINT)
     child.communicate()

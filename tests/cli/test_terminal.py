@@ -3,9 +3,9 @@
 import os
 import re
 import sys
-import time
 
 import pytest
+from talk import wait_for_forwards
 
 pexpect = pytest.importorskip("pexpect")
 
@@ -70,7 +70,7 @@ def test_into_a_pipe_the_text_goes_unchanged(capsys):
 def test_ctrl_c_ends_the_answer_and_keeps_text_and_figures(tiny, home, slow_engine):
     child = spawn("chat", tiny, "-p", "hi", "--max-new-tokens", SLOW, home=home, TERM="dumb", **slow_engine)
     child.expect("loaded in")
-    time.sleep(1.0)
+    wait_for_forwards(slow_engine["FORWARDS"], 5)
     child.sendintr()
     output = finish(child)
     assert child.exitstatus == 130
@@ -96,7 +96,7 @@ def test_ctrl_c_in_a_bench_keeps_what_was_measured(tiny, home, slow_engine):
         **slow_engine,
     )  # fmt: skip
     child.expect("bench pp4")
-    time.sleep(3.0)
+    wait_for_forwards(slow_engine["FORWARDS"], 20)
     child.sendintr()
     output = finish(child)
     assert child.exitstatus == 130
