@@ -66,7 +66,9 @@ def _npm(*arguments: str) -> str:
 
 
 def _from_registry(package: str, _cache: Path) -> tuple[bytes, str]:
-    registry = os.environ.get("NPM_CONFIG_REGISTRY", "https://registry.npmjs.org/").rstrip("/")
+    registry = os.environ.get("NPM_CONFIG_REGISTRY", "").rstrip("/")
+    if not registry:
+        raise Unreachable("npm is not installed, and NPM_CONFIG_REGISTRY names no registry")
     try:
         with urllib.request.urlopen(f"{registry}/{package.replace('/', '%2f')}/{VERSION}", timeout=60) as reply:
             dist = json.load(reply)["dist"]
