@@ -145,12 +145,14 @@ def _output() -> Iterator[None]:
 
 
 def show(renderable: "RenderableType") -> None:
-    """Print data (a table) on stdout. Raises OutputClosed, OutputFailed."""
+    """Print data (a table) on stdout; into a pipe without blanks at line ends. Raises OutputClosed, OutputFailed."""
     console = _console(sys.stdout)
-    if not _unicode(sys.stdout):
+    piped = plain(sys.stdout)
+    if piped or not _unicode(sys.stdout):
         with console.capture() as drawn:
             console.print(renderable)
-        write(fit_encoding(drawn.get(), sys.stdout))
+        text = fit_encoding(drawn.get(), sys.stdout)
+        write(re.sub(r" +$", "", text, flags=re.MULTILINE) if piped else text)
         return
     with _output():
         console.print(renderable)

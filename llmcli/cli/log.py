@@ -43,7 +43,7 @@ ExportOption = Annotated[ExportFormat, typer.Option("--format", help="One JSON o
 
 @log_app.command()
 def last(*, command: CommandOption = None, output: flags.FormatOption = flags.TableFormat.table) -> None:
-    """Show all figures of the newest request."""
+    """Show the figures of the newest request."""
     from llmcli.cli import log_actions
 
     log_actions.show_last(command, output)
@@ -66,7 +66,7 @@ def list_requests(
 
 @log_app.command()
 def show(request: IdArgument, *, output: flags.FormatOption = flags.TableFormat.table) -> None:
-    """Show all figures of one request."""
+    """Show the figures of one request."""
     from llmcli.cli import log_actions
 
     log_actions.show_request(request, output)

@@ -72,7 +72,7 @@ def test_list_shows_every_model_and_marks_the_default(llmcli, home):
     assert code == 0
     assert "(default)" in rows["dir"]
     assert all(word in rows["dir"] for word in ("한국어 모델", "MIT", "ko, en", "ready"))
-    assert " no " in rows["wheel"]
+    assert rows["wheel"].split() == ["wheel", "no"]
     assert "Apache-2.0" in rows["smollm2-135m"]
     assert "\x1b" not in out
     assert f"your own entries: {home / 'config' / 'models.toml'}" in err
