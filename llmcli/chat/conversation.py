@@ -18,6 +18,12 @@ class Conversation:
     system: str = ""
     turns: tuple[Message, ...] = ()
 
+    @property
+    def length(self) -> str:
+        """How many questions with their answers there are, in words: `1 turn`, `3 turns`."""
+        turns = len(self.turns) // 2
+        return f"{turns} turn{'' if turns == 1 else 's'}"
+
     def asking(self, question: str) -> tuple[Message, ...]:
         """The messages of a request for the answer to `question`."""
         system = (Message("system", self.system),) if self.system else ()

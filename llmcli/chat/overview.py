@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from llmcli.chat.conversation import Conversation
-from llmcli.chat.settings import SAMPLING, Settings
+from llmcli.chat.settings import Settings
 from llmcli.inference import ModelInfo, SamplingOptions
 from llmcli.metrics.line import verdict, weights_format
 from llmcli.metrics.phases import dominant, shares_of, sum_of
@@ -15,7 +15,8 @@ def overview(
     info: ModelInfo | None, conversation: Conversation, settings: Settings, records: Sequence[RequestRecord]
 ) -> list[tuple[str, str]]:
     """Names and values."""
-    return [*_model(info), *_context(info, conversation, records), *_settings(info, settings)]
+    rows = settings.rows(info.generation_defaults if info else SamplingOptions())
+    return [*_model(info), *_context(info, conversation, records), *rows.items()]
 
 
 def _model(info: ModelInfo | None) -> list[tuple[str, str]]:
@@ -30,25 +31,13 @@ def _model(info: ModelInfo | None) -> list[tuple[str, str]]:
 def _context(
     info: ModelInfo | None, conversation: Conversation, records: Sequence[RequestRecord]
 ) -> list[tuple[str, str]]:
-    turns = len(conversation.turns) // 2
-    used = f"{turns} turn{'' if turns == 1 else 's'}"
-    if turns and records and info is not None:
+    used = conversation.length
+    if conversation.turns and records and info is not None:
         tokens = records[-1].tokens.prompt + records[-1].tokens.generated
         used += f", {tokens} of {info.context_limit} tokens ({percent_text(tokens / info.context_limit)})"
     elif info is not None:
         used += f", {info.context_limit} tokens of context ({info.context_bound_by})"
     return [("conversation", used), ("system", conversation.system or "(none)")]
-
-
-def _settings(info: ModelInfo | None, settings: Settings) -> list[tuple[str, str]]:
-    sampling = settings.sampling(info.generation_defaults if info else SamplingOptions())
-    rows = []
-    for name in SAMPLING:
-        value, origin = getattr(sampling, name), sampling.origins[name]
-        shown = "drawn for every answer" if origin == "drawn" else f"{value} ({origin})"
-        rows.append((name, "(none)" if value is None else shown))
-    stops = " ".join(map(repr, settings.stop))
-    return [*rows, ("stop", stops or "(none)"), ("stats", settings.stats)]
 
 
 def session_line(records: Sequence[RequestRecord]) -> str:

@@ -14,7 +14,7 @@ from llmcli.chat.interrupt import ENDING, Cancellation, Handler, cancel_on_inter
 from llmcli.chat.loading import Loading
 from llmcli.chat.overview import overview, session_line
 from llmcli.chat.reader import Reader
-from llmcli.chat.sampling import without_effect
+from llmcli.chat.sampling import greedy_notice
 from llmcli.chat.settings import Settings
 from llmcli.errors import LlmcliError, OutputFailed, Terminated, UsageError
 from llmcli.inference import Engine, GenerateRequest, SamplingOptions
@@ -127,10 +127,9 @@ class Repl:
             self._face.fail(error)
 
     def _clear(self) -> None:
-        turns = len(self.conversation.turns) // 2
-        self.conversation = self.conversation.cleared()
         stays = "; the system text stays" if self.conversation.system else ""
-        self._face.say(f"forgotten: {turns} turn{'' if turns == 1 else 's'}{stays}")
+        self._face.say(f"forgotten: {self.conversation.length}{stays}")
+        self.conversation = self.conversation.cleared()
 
     def _system(self, text: str) -> None:
         if not text:
@@ -149,8 +148,8 @@ class Repl:
         self.settings = self.settings.changed(name, value.strip())
         defaults = self.engine.info.generation_defaults if self.engine is not None else SamplingOptions()
         self._face.say(self.settings.shown(name, defaults))
-        if unused := without_effect(self.settings.chosen, self.settings.sampling(defaults)):
-            self._face.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
+        if notice := greedy_notice(self.settings.chosen, self.settings.sampling(defaults)):
+            self._face.say(notice)
 
     def _show(self) -> None:
         info = self.engine.info if self.engine is not None else None

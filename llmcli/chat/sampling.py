@@ -12,10 +12,13 @@ _UNSET = SamplingOptions()
 _FILTERS = ("top_p", "top_k", "min_p", "seed")
 
 
-def without_effect(flags: SamplingOptions, sampling: Sampling) -> str:
-    """The flags that were given although greedy decoding ignores them, in words for a notice; else nothing."""
+def greedy_notice(flags: SamplingOptions, sampling: Sampling) -> str:
+    """A notice about values that were given although greedy decoding ignores them; empty where there are none."""
     given = [f"--{name.replace('_', '-')}" for name in _FILTERS if getattr(flags, name) is not None]
-    return ", ".join(given) + (" is" if len(given) == 1 else " are") if given and sampling.greedy else ""
+    if not (given and sampling.greedy):
+        return ""
+    verb = "is" if len(given) == 1 else "are"
+    return f"notice: {', '.join(given)} {verb} without effect: at temperature 0 the most likely token is always taken"
 
 
 def resolve_sampling(

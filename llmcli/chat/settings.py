@@ -45,20 +45,20 @@ class Settings:
         """The values in force; `model`: those of generation_config.json."""
         return resolve_sampling(self.flags, self.entry, model, chosen=self.chosen)
 
-    def shown(self, name: str, model: SamplingOptions) -> str:
-        """`name` with the value in force, and where that comes from; `model`: as for `sampling`."""
-        name = name.lower().replace("-", "_")
-        if name == "stats":
-            return f"stats {self.stats}"
-        if name == "stop":
-            return "stop " + (" ".join(map(repr, self.stop)) or "(none)")
+    def rows(self, model: SamplingOptions) -> dict[str, str]:
+        """Every setting's name with the value in force and where that comes from; `model`: as for `sampling`."""
         sampling = self.sampling(model)
-        value, origin = getattr(sampling, name), sampling.origins[name]
-        return f"{name} drawn for every answer" if origin == "drawn" else f"{name} {value} ({origin})"
+        shown = {name: _in_force(getattr(sampling, name), sampling.origins[name]) for name in SAMPLING}
+        return {**shown, "stop": " ".join(map(repr, self.stop)) or "(none)", "stats": self.stats}
+
+    def shown(self, name: str, model: SamplingOptions) -> str:
+        """`name` and its row."""
+        name = _normal(name)
+        return f"{name} {self.rows(model)[name]}"
 
     def changed(self, name: str, text: str) -> "Settings":
         """With `name` set to what `text` says; `default` takes it back. Raises UsageError saying what is allowed."""
-        name = name.lower().replace("-", "_")
+        name = _normal(name)
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
             raise UsageError(
@@ -73,6 +73,16 @@ class Settings:
             return replace(self, chosen_stop=None if text == "default" else _stops(text))
         value: Any = None if text == "default" else _number(name, text)
         return replace(self, chosen=replace(self.chosen, **{name: value}))
+
+
+def _normal(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _in_force(value: float | None, origin: str) -> str:
+    if value is None:
+        return "(none)"
+    return "drawn for every answer" if origin == "drawn" else f"{value} ({origin})"
 
 
 def _allowed(name: str) -> str:

@@ -14,6 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from llmcli import __version__, console
+from llmcli.chat.interrupt import ENDING
 from llmcli.cli.bench import bench
 from llmcli.cli.chat import chat
 from llmcli.cli.estimate import estimate_kv
@@ -84,9 +85,8 @@ def main() -> NoReturn:
 
 def _end_on_signals() -> None:
     """Let SIGTERM, and SIGHUP unless `nohup` has it ignored, end the program in order."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
             with contextlib.suppress(ValueError):  # not in the main thread
                 signal.signal(number, _terminate)
 

@@ -7,7 +7,7 @@ from llmcli.chat.answer import Answer, answer
 from llmcli.chat.conversation import NO_SYSTEM_ROLE
 from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.chat.prompt import read_messages
-from llmcli.chat.sampling import resolve_sampling, without_effect
+from llmcli.chat.sampling import greedy_notice, resolve_sampling
 from llmcli.chat.screen import screen_for
 from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures
@@ -34,8 +34,8 @@ def ask(question: Question) -> None:
         console.say(NO_SYSTEM_ROLE)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     sampling = resolve_sampling(question.sampling, entry, engine.info.generation_defaults)
-    if unused := without_effect(question.sampling, sampling):
-        console.say(f"notice: {unused} without effect: at temperature 0 the most likely token is always taken")
+    if notice := greedy_notice(question.sampling, sampling):
+        console.say(notice)
     request = GenerateRequest(messages, sampling, question.stop)
     screen = screen_for(plain=question.display.plain, hidden=question.display.json)
     recorder = Recorder(enabled=question.log)

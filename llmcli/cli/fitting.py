@@ -55,6 +55,11 @@ class Fit:
         """What has to be free."""
         return self.need.total(self.context)
 
+    @property
+    def longest(self) -> int | None:
+        """The longest context that fits into what is free, where that is less than the model's own limit."""
+        return self.need.longest(self.place.free) or None
+
 
 def gguf_weights(header: GgufHeader) -> Weights:
     """What a GGUF file becomes when it is converted."""
@@ -76,11 +81,14 @@ def catalogued_weights(located: Located) -> Weights | None:
     return Weights(config, BYTES[GGUF_DTYPE] * sized.params if sized else 0, GGUF_DTYPE, FOUR_BIT, sized)
 
 
-def require_memory(name: str, weights: Weights, options: ModelOptions) -> None:
-    """Raise OutOfMemory, with three ways out and their sizes, when the model cannot be loaded with `options`."""
+def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | None:
+    """The plan for loading the model with `options`; None where only torch can tell which device it will be.
+
+    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded.
+    """
     fit = fit_of(weights, options)
     if fit is None or fit.bytes <= fit.place.free:
-        return
+        return fit
     from llmcli.cli.ways_out import ways_out
 
     ways = ways_out(name, fit, options.registry)
@@ -90,12 +98,6 @@ def require_memory(name: str, weights: Weights, options: ModelOptions) -> None:
         "\n  ".join(f"{number}. {way}" for number, way in enumerate(ways, start=1))
         or "Nothing that is known here would fit: it takes a machine with more memory.",
     )
-
-
-def memory_bound(weights: Weights, options: ModelOptions) -> int | None:
-    """The longest context that fits into what is free now, where that is less than the model's own limit."""
-    fit = fit_of(weights, options)
-    return (fit.need.longest(fit.place.free) or None) if fit else None
 
 
 def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from llmcli import console
 from llmcli.cli.fetching import prepare
-from llmcli.cli.fitting import Weights, memory_bound, require_memory
+from llmcli.cli.fitting import Weights, require_memory
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.start import start_engine
 from llmcli.inference import Engine, LoadRequest, ModelInfo
@@ -31,11 +31,11 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
         console.say("notice: the model ships code of its own, which is never run")
     packed = packed_as(located)
     weights = Weights(facts.config, facts.checkpoint.bytes, facts.checkpoint.main_dtype, packed.bits)
-    require_memory(located.name, weights, options)
+    fit = require_memory(located.name, weights, options)
     limits = (
         (options.context, "--ctx"),
         (located.entry.context if located.entry else None, "models.toml"),
-        (memory_bound(weights, options), "free memory"),
+        (fit.longest if fit else None, "free memory"),
     )
     return LoadRequest(
         path=path,

@@ -4,11 +4,12 @@ import json
 import re
 import shutil
 
+import known_configs
 import pytest
 from gguf_writer import llama
 
 from llmcli.cli import fitting, hardware, ways_out
-from llmcli.cli.fitting import Weights, fit_of, gguf_weights, memory_bound, require_memory
+from llmcli.cli.fitting import Weights, fit_of, gguf_weights, require_memory
 from llmcli.cli.hardware import Place
 from llmcli.cli.opening import loaded_line
 from llmcli.cli.options import ModelOptions
@@ -18,17 +19,7 @@ from llmcli.load_rules import INT8_DTYPE
 from llmcli.models.gguf import read_gguf
 from llmcli.units import GIB
 
-LLAMA_8B = {
-    "model_type": "llama",
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
-    "dtype": "bfloat16",
-}
+LLAMA_8B = known_configs.LLAMA_8B | {"dtype": "bfloat16"}
 WEIGHTS = Weights(LLAMA_8B, 16_060_522_496, "bfloat16")
 
 
@@ -117,8 +108,7 @@ def test_no_way_out_is_made_up(machine):
 def test_where_only_torch_can_tell_the_device_nothing_is_planned(machine, monkeypatch):
     machine(0.1)
     monkeypatch.setattr(hardware, "torch_build", lambda: None)
-    require_memory("big", WEIGHTS, ModelOptions())
-    assert memory_bound(WEIGHTS, ModelOptions()) is None
+    assert require_memory("big", WEIGHTS, ModelOptions()) is None
 
 
 @pytest.mark.parametrize(

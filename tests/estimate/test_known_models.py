@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from known_configs import LLAMA_8B
 
 from llmcli.errors import ModelError
 from llmcli.estimate.architecture import Architecture
@@ -13,16 +14,6 @@ from llmcli.estimate.families import FAMILIES
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.layers import first_token_bytes, steady_bytes
 
-LLAMA_8B = {
-    "model_type": "llama",
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
-}
 EXPECTED_REFUSALS = {  # sliding windows that the context limit reaches
     "microsoft/Phi-3-medium-4k-instruct",
     "microsoft/Phi-3-mini-4k-instruct",
