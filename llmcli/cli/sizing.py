@@ -1,6 +1,5 @@
 """One estimate from flags to output."""
 
-from importlib.metadata import version
 from pathlib import Path
 
 from llmcli import console
@@ -8,7 +7,8 @@ from llmcli.cli.options import TableFormat
 from llmcli.errors import UsageError
 from llmcli.estimate import render
 from llmcli.estimate.dtypes import parse_dtype
-from llmcli.estimate.plan import ENGINE, SizeRequest, estimate
+from llmcli.estimate.plan import estimate
+from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.sources import find
 from llmcli.inference import Quant
 from llmcli.load_rules import refuse_quant
@@ -31,14 +31,14 @@ def size_request(
         dtype=weights_dtype,
         kv_dtype=parse_dtype(kv_dtype, "--kv-dtype"),
         quant=quant,
-        vram=None if vram is None else parse_bytes(vram, "--vram"),
+        vram=None if vram is None else (parse_bytes(vram, "--vram"),),
     )
 
 
 def show_estimate(model: str | None, registry: Path | None, request: SizeRequest, output: TableFormat) -> None:
     """Size the model and print the answer."""
     subject = find(model, registry)
-    answer = estimate(subject, request, version(ENGINE))
+    answer = estimate(subject, request)
     if output is TableFormat.json:
         console.write_json(answer)
     else:

@@ -2,33 +2,58 @@
 
 from dataclasses import dataclass
 
-from llmcli.estimate.layers import Layers
+from llmcli.estimate.counts import Count
+from llmcli.estimate.facts import Layer
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A decoder-only language model.
+    """A decoder-only language model, or the language model in a multimodal one.
 
-    heads, kv_heads, head_dim: of its attention. params: embedding, decoder and head, tied ones once. linear_params:
-    the weights of the decoder's linear layers, which is what bitsandbytes quantizes; linear_rows: their output
-    channels. dtype: as its file names it, or None. positions: its context limit in tokens, None when the file gives
-    none. quantization: how the checkpoint is quantized already.
+    layers: what each layer keeps, in order. count: parameters of embedding, decoder and head, tied ones once.
+    vision_params: those of the towers beside it, None where they are not known. heads, kv_heads, head_dim: of its first
+    attention layer, 0 where it has none. hidden, intermediate, vocabulary: widths in channels. dtype: as its file names
+    it, or None. positions: its context limit in tokens, None when the file gives none. quantization: how the checkpoint
+    is quantized already. inexact: why sizes are near the truth, or above it, instead of equal to it.
     """
 
     model_type: str
-    layers: Layers
+    layers: tuple[Layer, ...]
+    count: Count
     heads: int
     kv_heads: int
     head_dim: int
-    params: int
-    linear_params: int
+    hidden: int
+    intermediate: int
+    vocabulary: int
     dtype: str | None
     positions: int | None
+    vision_params: int | None = 0
     quantization: str | None = None
-    linear_rows: int = 0
+    inexact: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def params(self) -> int:
+        """Parameters of the language model."""
+        return self.count.total
+
+    @property
+    def active_params(self) -> int:
+        """Parameters that one token's forward uses."""
+        return self.count.active
+
+    @property
+    def linear_params(self) -> int:
+        """Weights of the decoder's linear layers, which is what bitsandbytes quantizes."""
+        return self.count.linear
+
+    @property
+    def linear_rows(self) -> int:
+        """Output channels of those linear layers."""
+        return self.count.rows
 
     @property
     def layer_count(self) -> int:
         """Number of decoder layers."""
-        return sum(group.count for group in self.layers)
+        return len(self.layers)

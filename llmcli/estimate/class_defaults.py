@@ -1,249 +1,27 @@
-"""What transformers 5.24 takes where a config.json lacks a key, per model type: its config classes' own defaults.
+"""What transformers takes where a config.json lacks a key: its config classes' own defaults, per model type.
 
-Whole numbers, and the flags that are true; a key that is not here has no default or is false.
+The table is made from transformers by `python tools/class_defaults.py`; it holds the keys that the estimate reads.
 """
 
+import json
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-Defaults = Mapping[str, int | bool]
+TABLE = Path(__file__).with_name("class_defaults.json")
 
-CLASS_DEFAULTS: Mapping[str, Defaults] = {
-    "arcee": {
-        "num_hidden_layers": 32,
-        "hidden_size": 2560,
-        "num_attention_heads": 32,
-        "intermediate_size": 18432,
-        "vocab_size": 32000,
-        "max_position_embeddings": 4096,
-    },
-    "bloom": {
-        "num_hidden_layers": 2,
-        "hidden_size": 64,
-        "num_attention_heads": 8,
-        "vocab_size": 250880,
-        "tie_word_embeddings": True,
-    },
-    "codegen": {
-        "num_hidden_layers": 28,
-        "hidden_size": 4096,
-        "num_attention_heads": 16,
-        "vocab_size": 50400,
-        "max_position_embeddings": 2048,
-    },
-    "cohere": {
-        "num_hidden_layers": 40,
-        "hidden_size": 8192,
-        "num_attention_heads": 64,
-        "intermediate_size": 22528,
-        "vocab_size": 256000,
-        "max_position_embeddings": 8192,
-        "tie_word_embeddings": True,
-    },
-    "ernie4_5": {
-        "num_hidden_layers": 18,
-        "hidden_size": 1024,
-        "num_attention_heads": 16,
-        "intermediate_size": 3072,
-        "vocab_size": 103424,
-        "max_position_embeddings": 131072,
-        "num_key_value_heads": 2,
-        "head_dim": 128,
-        "tie_word_embeddings": True,
-    },
-    "gemma": {
-        "num_hidden_layers": 28,
-        "hidden_size": 3072,
-        "num_attention_heads": 16,
-        "intermediate_size": 24576,
-        "vocab_size": 256000,
-        "max_position_embeddings": 8192,
-        "num_key_value_heads": 16,
-        "head_dim": 256,
-        "tie_word_embeddings": True,
-    },
-    "glm": {
-        "num_hidden_layers": 40,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 13696,
-        "vocab_size": 151552,
-        "max_position_embeddings": 131072,
-        "num_key_value_heads": 2,
-        "head_dim": 128,
-        "attention_bias": True,
-    },
-    "glm4": {
-        "num_hidden_layers": 40,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 13696,
-        "vocab_size": 151552,
-        "max_position_embeddings": 131072,
-        "num_key_value_heads": 2,
-        "head_dim": 128,
-        "attention_bias": True,
-    },
-    "gpt2": {
-        "num_hidden_layers": 12,
-        "hidden_size": 768,
-        "num_attention_heads": 12,
-        "vocab_size": 50257,
-        "max_position_embeddings": 1024,
-        "tie_word_embeddings": True,
-    },
-    "gpt_bigcode": {
-        "num_hidden_layers": 12,
-        "hidden_size": 768,
-        "num_attention_heads": 12,
-        "vocab_size": 50257,
-        "max_position_embeddings": 1024,
-        "tie_word_embeddings": True,
-        "multi_query": True,
-    },
-    "gpt_neox": {
-        "num_hidden_layers": 44,
-        "hidden_size": 6144,
-        "num_attention_heads": 64,
-        "intermediate_size": 24576,
-        "vocab_size": 50432,
-        "max_position_embeddings": 2048,
-        "attention_bias": True,
-    },
-    "gptj": {
-        "num_hidden_layers": 28,
-        "hidden_size": 4096,
-        "num_attention_heads": 16,
-        "vocab_size": 50400,
-        "max_position_embeddings": 2048,
-    },
-    "granite": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 11008,
-        "vocab_size": 32000,
-        "max_position_embeddings": 2048,
-    },
-    "llama": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 11008,
-        "vocab_size": 32000,
-        "max_position_embeddings": 2048,
-    },
-    "mistral": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 14336,
-        "vocab_size": 32000,
-        "max_position_embeddings": 131072,
-        "num_key_value_heads": 8,
-        "sliding_window": 4096,
-    },
-    "nemotron": {
-        "num_hidden_layers": 32,
-        "hidden_size": 6144,
-        "num_attention_heads": 48,
-        "intermediate_size": 24576,
-        "vocab_size": 256000,
-        "max_position_embeddings": 4096,
-    },
-    "olmo": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 11008,
-        "vocab_size": 50304,
-        "max_position_embeddings": 2048,
-    },
-    "olmo2": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 11008,
-        "vocab_size": 50304,
-        "max_position_embeddings": 2048,
-    },
-    "phi": {
-        "num_hidden_layers": 24,
-        "hidden_size": 2048,
-        "num_attention_heads": 32,
-        "intermediate_size": 8192,
-        "vocab_size": 51200,
-        "max_position_embeddings": 2048,
-    },
-    "phi3": {
-        "num_hidden_layers": 32,
-        "hidden_size": 3072,
-        "num_attention_heads": 32,
-        "intermediate_size": 8192,
-        "vocab_size": 32064,
-        "max_position_embeddings": 4096,
-    },
-    "qwen2": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 22016,
-        "vocab_size": 151936,
-        "max_position_embeddings": 32768,
-        "num_key_value_heads": 32,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
-    },
-    "qwen3": {
-        "num_hidden_layers": 32,
-        "hidden_size": 4096,
-        "num_attention_heads": 32,
-        "intermediate_size": 22016,
-        "vocab_size": 151936,
-        "max_position_embeddings": 32768,
-        "num_key_value_heads": 32,
-        "head_dim": 128,
-        "sliding_window": 4096,
-        "max_window_layers": 28,
-    },
-    "seed_oss": {
-        "num_hidden_layers": 64,
-        "hidden_size": 4096,
-        "num_attention_heads": 80,
-        "intermediate_size": 27648,
-        "vocab_size": 155136,
-        "max_position_embeddings": 524288,
-        "num_key_value_heads": 8,
-        "head_dim": 128,
-        "attention_bias": True,
-    },
-    "smollm3": {
-        "num_hidden_layers": 36,
-        "hidden_size": 2048,
-        "num_attention_heads": 16,
-        "intermediate_size": 11008,
-        "vocab_size": 128256,
-        "max_position_embeddings": 32768,
-        "num_key_value_heads": 4,
-        "tie_word_embeddings": True,
-    },
-    "stablelm": {
-        "num_hidden_layers": 32,
-        "hidden_size": 2560,
-        "num_attention_heads": 32,
-        "intermediate_size": 6912,
-        "vocab_size": 50304,
-        "max_position_embeddings": 4096,
-        "num_key_value_heads": 32,
-    },
-    "starcoder2": {
-        "num_hidden_layers": 30,
-        "hidden_size": 3072,
-        "num_attention_heads": 24,
-        "intermediate_size": 12288,
-        "vocab_size": 49152,
-        "max_position_embeddings": 4096,
-        "num_key_value_heads": 2,
-        "tie_word_embeddings": True,
-        "use_bias": True,
-    },
-}
+
+def class_defaults(model_type: str) -> Mapping[str, Any]:
+    """The defaults of one model type; empty for a type that transformers does not have.
+
+    Under `sub_configs` a multimodal type names the model types of the configs inside it.
+    """
+    defaults: Mapping[str, Any] = _table().get(model_type, {})
+    return defaults
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return table

@@ -1,7 +1,7 @@
 """Typed look-ups in a model's config: aliases of keys, class defaults, and refusals that name file, key and value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llmcli.errors import ModelError
@@ -11,7 +11,7 @@ HIDDEN = ("hidden_size", "n_embd", "d_model")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
 HEAD_DIM = ("head_dim",)
-INTERMEDIATE = ("intermediate_size",)
+INTERMEDIATE = ("intermediate_size", "ffn_dim")
 VOCABULARY = ("vocab_size",)
 POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "model_max_length")
 DTYPE = ("dtype", "torch_dtype")
@@ -30,7 +30,7 @@ class Config:
 
     where: str
     values: Mapping[str, Any]
-    defaults: Mapping[str, int | bool] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def raw(self, keys: tuple[str, ...]) -> tuple[str, Any]:
         """The first of `keys` whose value is not null, with it; the first key with None when there is none."""
@@ -44,14 +44,28 @@ class Config:
         """Whether none of `keys` is there, not even with null."""
         return not any(key in self.values for key in keys)
 
-    def count(self, keys: tuple[str, ...], limit: int = _MAX) -> int | None:
-        """A whole number from 1 to `limit`, or None. Raises ModelError naming file, key and value."""
+    def value(self, keys: tuple[str, ...]) -> tuple[str, Any]:
+        """As `raw`; where all of `keys` are absent, the class's default for one of them."""
         key, value = self.raw(keys)
+        if value is None and self.absent(keys):
+            return next(
+                ((name, self.defaults[name]) for name in keys if self.defaults.get(name) is not None), (key, None)
+            )
+        return key, value
+
+    def count(self, keys: tuple[str, ...], limit: int = _MAX, least: int = 1) -> int | None:
+        """A whole number from `least` to `limit`, or None. Raises ModelError naming file, key and value."""
+        key, value = self.value(keys)
         if value is None:
-            return self.defaults.get(keys[0]) if self.absent(keys) else None
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
-            raise ModelError(f"{self.where}: {key} = {shown(value)} is no whole number from 1 to {limit}", _HINT)
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= limit:
+            raise self.wrong(key, value, f"no whole number from {least} to {limit}")
         return value
+
+    def size(self, key: str, otherwise: int = 0) -> int:
+        """A whole number from 0, `otherwise` where there is none. Raises ModelError naming file, key and value."""
+        value = self.count((key,), least=0)
+        return otherwise if value is None else value
 
     def needed(self, keys: tuple[str, ...], limit: int = _MAX) -> int:
         """As `count`, but raises ModelError when there is no value and no default."""
@@ -60,19 +74,68 @@ class Config:
             raise ModelError(f"{self.where}: {keys[0]} is missing", "The config must say it: it cannot be guessed.")
         return value
 
+    def number(self, keys: tuple[str, ...]) -> float | None:
+        """A number above 0, or None. Raises ModelError naming file, key and value."""
+        key, value = self.value(keys)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX
+        ):
+            raise self.wrong(key, value, "no number above 0")
+        return value
+
     def flag(self, key: str) -> bool:
         """True or false. Raises ModelError naming file, key and value."""
         value = self.values.get(key, self.defaults.get(key, False))
         if value is not None and not isinstance(value, bool):
-            raise ModelError(f"{self.where}: {key} = {shown(value)} is neither true nor false", _HINT)
+            raise self.wrong(key, value, "neither true nor false")
         return bool(value)
 
     def text(self, keys: tuple[str, ...]) -> str | None:
         """A text, or None. Raises ModelError naming file, key and value."""
-        key, value = self.raw(keys)
+        key, value = self.value(keys)
         if value is not None and not isinstance(value, str):
-            raise ModelError(f"{self.where}: {key} = {shown(value)} is no text", _HINT)
+            raise self.wrong(key, value, "no text")
         return value
+
+    def texts(self, key: str, length: int | None = None) -> tuple[str, ...] | None:
+        """A list of texts, of `length` where that is given, or None. Raises ModelError naming file, key and value."""
+        values: tuple[str, ...] | None = self._list(key, str, "texts", length)
+        return values
+
+    def counts(self, key: str, length: int | None = None) -> tuple[int, ...] | None:
+        """A list of whole numbers from 0, of `length` where given, or None. Raises ModelError naming file and key."""
+        values: tuple[int, ...] | None = self._list(key, int, "whole numbers", length)
+        for value in values or ():
+            if isinstance(value, bool) or not 0 <= value <= _MAX:
+                raise self.wrong(key, value, f"no whole number from 0 to {_MAX}")
+        return values
+
+    def section(self, key: str, defaults: Mapping[str, Any] | None = None) -> "Config | None":
+        """A config inside this one, with defaults of its own, or None. Raises ModelError when it is no object."""
+        value = self.value((key,))[1]
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, value, "no object")
+        return Config(f"{self.where}: {key}", value, defaults or {})
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> "Config":
+        """The same config with these defaults."""
+        return replace(self, defaults=defaults)
+
+    def wrong(self, key: str, value: object, reason: str) -> ModelError:
+        """The error for a key whose value cannot be."""
+        return ModelError(f"{self.where}: {key} = {shown(value)} is {reason}", _HINT)
+
+    def _list(self, key: str, kind: type, what: str, length: int | None) -> Any:
+        value = self.value((key,))[1]
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple) or not all(isinstance(one, kind) for one in value):
+            raise self.wrong(key, value, f"no list of {what}")
+        if length is not None and len(value) != length:
+            raise ModelError(f"{self.where}: {key} has {len(value)} entries where the model has {length} layers", _HINT)
+        return tuple(value)
 
 
 def shown(value: object) -> str:

@@ -1,9 +1,27 @@
 """Number formats: their names and sizes."""
 
+from dataclasses import dataclass
+
 from llmcli.errors import UsageError
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _NAMES = {"fp32": "float32", "f32": "float32", "fp16": "float16", "f16": "float16", "bf16": "bfloat16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How numbers lie in memory: `bytes` for every block of `elements`. name: as the engine calls it."""
+
+    name: str
+    bytes: int
+    elements: int = 1
+
+    def size(self, count: int) -> int:
+        """Bytes of `count` numbers, the last block filled up."""
+        return -(-count // self.elements) * self.bytes
+
+
+FLOATS = {name: Format(name, size) for name, size in BYTES.items()}
 
 
 def canonical(text: str) -> str | None:

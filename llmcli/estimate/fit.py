@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.dtypes import BYTES
+from llmcli.estimate.dtypes import BYTES, FLOATS
+from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.layers import Layers
 from llmcli.estimate.plan import Sizer
 from llmcli.estimate.weights import weight_bytes
@@ -56,19 +57,18 @@ class Setting:
 class Need:
     """What a model takes in one setting, in bytes. layers: none where the cache cannot be sized.
 
-    element: bytes per number in the cache. limit: the model's own context limit in tokens, None where it has none.
+    limit: the model's own context limit in tokens, None where it has none.
     """
 
     weights: int
     workspace: int
     runtime: int
     layers: Layers
-    element: int
     limit: int | None
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets while it holds `context` tokens, the end of prefill included."""
-        return Sizer(self.layers, self.element, 0, None).total(context, 1)
+        return Sizer(self.layers, 0, None).total(context, 1)
 
     def total(self, context: int) -> int:
         """All of it, with a cache of `context` tokens. What quantizing takes is free again before the cache grows."""
@@ -85,7 +85,7 @@ class Need:
         """
         if not self.layers:
             return None
-        longest = Sizer(self.layers, self.element, self.weights + self.runtime, free).max_context(1, self.limit)
+        longest = Sizer(self.layers, self.weights + self.runtime, free).max_context(1, self.limit)
         if longest == self.limit:
             return None
         return longest // _STEP * _STEP or longest
@@ -98,8 +98,7 @@ def need_of(stored: Stored, setting: Setting) -> Need:
         weights=_weights(stored, setting),
         workspace=_workspace(stored, setting),
         runtime=RUNTIME_BYTES[setting.device],
-        layers=() if model is None else model.layers,
-        element=BYTES[setting.dtype],
+        layers=() if model is None else TRANSFORMERS.storage(model, FLOATS[setting.dtype], setting.dtype),
         limit=None if model is None else model.positions,
     )
 

@@ -7,7 +7,8 @@ from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import Config
-from llmcli.estimate.layers import FULL_ATTENTION, LayerGroup, LayerSpec
+from llmcli.estimate.counts import Count
+from llmcli.estimate.facts import Attention, Layer
 from llmcli.estimate.refusals import refuse
 from llmcli.models.gguf import GgufHeader, GgufTensor
 from llmcli.models.gguf_checks import refuse_short, refuse_split
@@ -46,17 +47,21 @@ def from_gguf(header: GgufHeader) -> Architecture:
     head_dim = _head_dim(config, heads)
     layers = config.needed(("block_count",), limit=keys.MAX_LAYERS)
     _compare_with_tensors(header, heads, kv_heads, head_dim)
-    elements = kv_heads * head_dim
     parameters = [tensor for tensor in header.tensors if not tensor.name.startswith(_NO_PARAMETERS)]
     return Architecture(
         model_type=model_type,
-        layers=(LayerGroup(LayerSpec(FULL_ATTENTION, elements, elements), layers),),
+        layers=(Layer((Attention(kv_heads, head_dim, head_dim),)),) * layers,
+        count=Count(
+            total=sum(tensor.elements for tensor in parameters),
+            linear=sum(tensor.elements for tensor in parameters if _is_linear(tensor)),
+            rows=sum(tensor.shape[-1] for tensor in parameters if _is_linear(tensor)),
+        ),
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
-        params=sum(tensor.elements for tensor in parameters),
-        linear_params=sum(tensor.elements for tensor in parameters if _is_linear(tensor)),
-        linear_rows=sum(tensor.shape[-1] for tensor in parameters if _is_linear(tensor)),
+        hidden=config.count(("embedding_length",)) or 0,
+        intermediate=config.count(("feed_forward_length",)) or 0,
+        vocabulary=0,
         dtype=DTYPE,
         positions=config.count(("context_length",)),
     )
@@ -76,7 +81,13 @@ def _model_type(header: GgufHeader) -> str:
 
 
 def _fields(header: GgufHeader) -> dict[str, object]:
-    names = ("attention.head_count", "attention.head_count_kv", "attention.key_length", "embedding_length")
+    names = (
+        "attention.head_count",
+        "attention.head_count_kv",
+        "attention.key_length",
+        "embedding_length",
+        "feed_forward_length",
+    )
     return {name: header.field(name) for name in (*names, "block_count", "context_length")}
 
 

@@ -1,45 +1,57 @@
-"""What each decoder layer keeps in the KV cache, and how many bytes that is.
+"""What each layer holds in one engine's KV cache, in bytes.
 
-One specification per layer, equal neighbours and strangers alike gathered into groups. A layer that attends to all
-tokens keeps K and V of every token; one with a window keeps the last `max_tokens` once decode has begun, although the
-end of prefill still holds them all; a layer with recurrent state keeps a fixed number of bytes.
+One specification per layer, equal neighbours and strangers alike gathered into groups. All sizes are those of one
+sequence; they never shrink when the sequence grows.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 FULL_ATTENTION = "full_attention"
 SLIDING_ATTENTION = "sliding_attention"
+CHUNKED_ATTENTION = "chunked_attention"
+NO_CACHE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
     """One layer's share of the cache, for one sequence.
 
-    kind: transformers' name of the layer type. keys, values: elements per token (KV heads × head dimension).
-    max_tokens: the most tokens held once decode has begun; None holds all. state_bytes: held whatever the length.
+    kind: transformers' name of the layer type. row_bytes: of one held row. max_tokens: the most tokens held once decode
+    has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
+    prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
+    stride: tokens per row.
     """
 
     kind: str
-    keys: int
-    values: int
+    row_bytes: int
     max_tokens: int | None = None
     state_bytes: int = 0
+    peak_tokens: int | None = None
+    granule: int = 1
+    spare: int = 0
+    stride: int = 1
 
-    def steady_bytes(self, tokens: int, element: int) -> int:
-        """Bytes after at least one decode step with `tokens` held; element: bytes per number."""
-        held = tokens if self.max_tokens is None else min(tokens, self.max_tokens)
-        return held * self.token_bytes(element) + self.state_bytes
+    def steady_bytes(self, tokens: int) -> int:
+        """Bytes after at least one decode step with `tokens` held."""
+        return self._bytes(tokens if self.max_tokens is None else min(tokens, self.max_tokens))
 
-    def peak_bytes(self, tokens: int, element: int) -> int:
-        """Bytes at the end of a prefill of `tokens`.
+    def peak_bytes(self, tokens: int) -> int:
+        """Bytes at the end of a prefill of `tokens`."""
+        return max(
+            self.steady_bytes(tokens),
+            self._bytes(tokens if self.peak_tokens is None else min(tokens, self.peak_tokens)),
+        )
 
-        transformers keeps the whole prompt, also of a window, until the first decode step.
-        """
-        return tokens * self.token_bytes(element) + self.state_bytes
+    def _bytes(self, tokens: int) -> int:
+        rows = -(-(tokens // self.stride) // self.granule) * self.granule + self.spare
+        return rows * self.row_bytes + self.state_bytes
 
-    def token_bytes(self, element: int) -> int:
-        """Bytes per token held."""
-        return (self.keys + self.values) * element
+    @property
+    def token_bytes(self) -> int:
+        """Bytes that one more token costs while all of them are held, on average over `stride`."""
+        return self.row_bytes // self.stride
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +65,44 @@ class LayerGroup:
 Layers = tuple[LayerGroup, ...]
 
 
-def steady_bytes(layers: Layers, tokens: int, element: int) -> int:
+def merged(specs: Sequence[LayerSpec]) -> tuple[LayerSpec, ...]:
+    """What one layer holds as one specification; as several where its rows are counted in different ways."""
+    if not specs:
+        return (LayerSpec(NO_CACHE, 0),)
+    kind = "+".join(dict.fromkeys(spec.kind for spec in specs))
+    states = sum(spec.state_bytes for spec in specs)
+    rows: dict[LayerSpec, int] = {}
+    for spec in specs:
+        if spec.row_bytes:
+            way = replace(spec, kind=kind, row_bytes=0, state_bytes=0)
+            rows[way] = rows.get(way, 0) + spec.row_bytes
+    ways = [replace(way, row_bytes=size) for way, size in rows.items()] or [LayerSpec(kind, 0)]
+    return (replace(ways[0], state_bytes=states), *ways[1:])
+
+
+def grouped(specs: Iterable[LayerSpec]) -> Layers:
+    """Equal layers as one group, in the order in which they first appear."""
+    return tuple(LayerGroup(spec, count) for spec, count in Counter(specs).items())
+
+
+def steady_bytes(layers: Layers, tokens: int) -> int:
     """KV bytes of one sequence that holds `tokens` after decode has begun."""
-    return sum(group.count * group.spec.steady_bytes(tokens, element) for group in layers)
+    return sum(group.count * group.spec.steady_bytes(tokens) for group in layers)
 
 
-def peak_bytes(layers: Layers, tokens: int, element: int) -> int:
+def peak_bytes(layers: Layers, tokens: int) -> int:
     """KV bytes of one sequence at the end of a prefill of `tokens`."""
-    return sum(group.count * group.spec.peak_bytes(tokens, element) for group in layers)
+    return sum(group.count * group.spec.peak_bytes(tokens) for group in layers)
 
 
-def first_token_bytes(layers: Layers, element: int) -> int:
+def first_token_bytes(layers: Layers) -> int:
     """Bytes that a token costs while the context is short: every layer keeps it."""
-    return sum(group.count * group.spec.token_bytes(element) for group in layers)
+    return sum(group.count * group.spec.token_bytes for group in layers)
 
 
-def asymptotic_token_bytes(layers: Layers, element: int) -> int:
+def asymptotic_token_bytes(layers: Layers) -> int:
     """Bytes that a token costs once all windows are full."""
-    return sum(group.count * group.spec.token_bytes(element) for group in layers if group.spec.max_tokens is None)
+    return sum(group.count * group.spec.token_bytes for group in layers if group.spec.max_tokens is None)
 
 
 def fixed_bytes(layers: Layers) -> int:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from llmcli.errors import ModelError, UsageError
-from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, canonical
+from llmcli.estimate.engines.rules import Engine
+from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.layers import (
     Layers,
     asymptotic_token_bytes,
@@ -15,64 +16,45 @@ from llmcli.estimate.layers import (
     steady_bytes,
 )
 from llmcli.estimate.report import SCHEMA, Estimate, KvPart, LayerPart, ModelPart, Row
+from llmcli.estimate.request import SizeRequest
+from llmcli.estimate.subject import Subject
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
 from llmcli.load_rules import INT8_DTYPE
 
-ENGINE = "transformers"
 DEFAULT_CONTEXTS = (4096, 8192, 32768)
 _LARGEST = 2**63 - 1
 _UNLIMITED = 2**40
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A model to size. limit: the context limit in tokens, None where nothing sets one; limited_by: what does.
-
-    stored_bytes: tensor bytes of a checkpoint on disk. assumptions, warnings: what finding it brought up.
-    """
-
-    name: str
-    architecture: Architecture
-    limit: int | None
-    limited_by: str = "the model"
-    stored_bytes: int | None = None
-    assumptions: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SizeRequest:
-    """What to size. contexts: tokens, None for sensible ones. dtype, kv_dtype: torch's names, None for automatic."""
-
-    contexts: tuple[int, ...] | None = None
-    batches: tuple[int, ...] = (1,)
-    dtype: str | None = None
-    kv_dtype: str | None = None
-    quant: Quant = "none"
-    vram: int | None = None
-
-
-def estimate(subject: Subject, request: SizeRequest, engine_version: str) -> Estimate:
+def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORMERS) -> Estimate:
     """Size `subject`. Raises ModelError for a dtype without a size, UsageError for figures beyond 2**63 bytes."""
     model = subject.architecture
     dtype, dtype_notes = _weights_dtype(subject, request)
-    kv_dtype = request.kv_dtype or dtype
+    kv = engine.kv_format(request.kv_dtype or dtype)
     weights, weight_notes = _weights(subject, request.quant, dtype)
     contexts = request.contexts or _default_contexts(subject.limit)
-    sizer = Sizer(model.layers, BYTES[kv_dtype], weights, request.vram)
+    layers = engine.storage(model, kv, kv.name if kv.name in BYTES else dtype)
+    sizer = Sizer(layers, weights, sum(request.vram) if request.vram else None)
     rows = tuple(sizer.row(context, batch) for batch in request.batches for context in contexts)
     if any(row.total_bytes > _LARGEST for row in rows):
         raise UsageError("the sizes pass 2**63 bytes", "Ask for a shorter --context or a smaller --batch.")
     longest = None if request.vram is None else sizer.max_context(max(request.batches), subject.limit)
     return Estimate(
         SCHEMA,
-        ENGINE,
-        engine_version,
-        ModelPart(subject.name, model.model_type, model.params, model.params, 0),
-        kv_part(model.layers, kv_dtype),
+        engine.name,
+        engine.version,
+        ModelPart(subject.name, model.model_type, model.params, model.active_params, model.vision_params),
+        kv_part(layers, kv.name, model.inexact),
         rows,
         longest,
+        (),
+        None,
+        None,
+        (),
+        (),
+        (),
+        (),
         (*subject.assumptions, *dtype_notes, *weight_notes, _NOT_COUNTED),
         (*subject.warnings, *_too_long(subject, contexts), *_nothing_fits(longest, request)),
     )
@@ -83,22 +65,21 @@ _NOT_COUNTED = "not counted: activations, and what the runtime itself takes (a C
 
 @dataclass(frozen=True, slots=True)
 class Sizer:
-    """Sizes of one model in one setting. element: bytes per KV number; weights, vram: bytes."""
+    """Sizes of one model in one setting. weights, vram: bytes."""
 
     layers: Layers
-    element: int
     weights: int
     vram: int | None
 
     def row(self, context: int, batch: int) -> Row:
         """The sizes for `batch` sequences of `context` tokens each; eager decode reserves no more than it holds."""
-        steady = batch * steady_bytes(self.layers, context, self.element)
+        steady = batch * steady_bytes(self.layers, context)
         total = self.total(context, batch)
         return Row(
             context=context,
             batch=batch,
             kv_bytes=steady,
-            kv_peak_bytes=batch * peak_bytes(self.layers, context, self.element),
+            kv_peak_bytes=batch * peak_bytes(self.layers, context),
             kv_allocated_bytes=steady,
             weights_bytes=self.weights,
             activation_bytes=None,
@@ -111,7 +92,7 @@ class Sizer:
 
     def total(self, context: int, batch: int) -> int:
         """Weights and the largest that the KV cache gets, in bytes."""
-        kv = max(steady_bytes(self.layers, context, self.element), peak_bytes(self.layers, context, self.element))
+        kv = max(steady_bytes(self.layers, context), peak_bytes(self.layers, context))
         return self.weights + batch * kv
 
     def max_context(self, batch: int, limit: int | None) -> int:
@@ -129,21 +110,19 @@ def _largest(fits: Callable[[int], bool], limit: int) -> int:
     return low
 
 
-def kv_part(layers: Layers, dtype: str) -> KvPart:
+def kv_part(layers: Layers, dtype: str, inexact: tuple[str, ...]) -> KvPart:
     """The cache of one sequence, in groups of layers."""
-    element = BYTES[dtype]
     groups = tuple(
-        LayerPart(
-            group.spec.kind, group.count, group.spec.token_bytes(element), group.spec.max_tokens, group.spec.state_bytes
-        )
+        LayerPart(group.spec.kind, group.count, group.spec.token_bytes, group.spec.max_tokens, group.spec.state_bytes)
         for group in layers
     )
     return KvPart(
         dtype=dtype,
-        bytes_per_token_short=first_token_bytes(layers, element),
-        bytes_per_token_asymptotic=asymptotic_token_bytes(layers, element),
+        bytes_per_token_short=first_token_bytes(layers),
+        bytes_per_token_asymptotic=asymptotic_token_bytes(layers),
         fixed_bytes=fixed_bytes(layers),
-        exact=True,
+        exact=not inexact,
+        inexact=inexact,
         layers=groups,
     )
 

@@ -9,7 +9,7 @@ from llmcli.errors import ModelError, ModelNotFound
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import DTYPE, from_gguf
-from llmcli.estimate.plan import Subject
+from llmcli.estimate.subject import Subject
 from llmcli.models.gguf import read_gguf
 from llmcli.models.json_file import read_json_object
 from llmcli.models.locate import Located, locate

@@ -1,6 +1,6 @@
-"""Tiny configs of every model type that can be sized, as config.json would hold them."""
+"""Tiny configs of every dense model type, as config.json would hold them."""
 
-from llmcli.estimate.families import FAMILIES
+from llmcli.estimate.families.dense import STYLES
 
 _OWN = {
     "codegen": {"rotary_dim": 8},
@@ -26,7 +26,7 @@ FLAGS = (
 
 def tiny(model_type: str, **changes: object) -> dict[str, object]:
     """Three layers, 4 heads on 64 channels; 2 KV heads and a head_dim of its own where the type reads them."""
-    family = FAMILIES[model_type]
+    style = STYLES[model_type]
     values: dict[str, object] = {
         "model_type": model_type,
         "num_hidden_layers": 3,
@@ -37,10 +37,10 @@ def tiny(model_type: str, **changes: object) -> dict[str, object]:
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
-    if family.mlp_size == "key":
+    if style.mlp_size == "key":
         values["intermediate_size"] = 96
-    if family.kv_heads == "key":
+    if style.kv_heads == "key":
         values["num_key_value_heads"] = 2
-    if family.explicit_head_dim and model_type != "phi":
+    if style.explicit_head_dim and model_type != "phi":
         values["head_dim"] = 24
     return values | _OWN.get(model_type, {}) | changes

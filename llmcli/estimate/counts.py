@@ -1,0 +1,73 @@
+"""Numbers of parameters, and the parts that models are built from.
+
+A count keeps apart what sizes depend on: weights of linear layers, which bitsandbytes quantizes, and weights of routed
+experts, which transformers keeps as 3-D parameters that bitsandbytes leaves alone.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Parameters of a part of a model.
+
+    total: all of them. linear: weights of the decoder's linear layers, without biases; rows: their output channels.
+    experts: parameters of routed experts, all resident. idle: those of the experts that one token does not use.
+    """
+
+    total: int = 0
+    linear: int = 0
+    rows: int = 0
+    experts: int = 0
+    idle: int = 0
+
+    def __add__(self, other: "Count") -> "Count":
+        return Count(
+            self.total + other.total,
+            self.linear + other.linear,
+            self.rows + other.rows,
+            self.experts + other.experts,
+            self.idle + other.idle,
+        )
+
+    def __mul__(self, times: int) -> "Count":
+        return Count(
+            self.total * times, self.linear * times, self.rows * times, self.experts * times, self.idle * times
+        )
+
+    @property
+    def active(self) -> int:
+        """Parameters that one token's forward uses, embedding and head included."""
+        return self.total - self.idle
+
+
+NOTHING = Count()
+
+
+def tensor(*shape: int) -> Count:
+    """One tensor that is no linear layer: a norm, an embedding, a bias, a convolution, a 3-D parameter."""
+    size = 1
+    for width in shape:
+        size *= width
+    return Count(total=size)
+
+
+def linear(inputs: int, outputs: int, *, bias: bool = False) -> Count:
+    """A linear layer of the decoder: weights (outputs, inputs), and a bias per output channel."""
+    weights = inputs * outputs
+    return Count(total=weights + (outputs if bias else 0), linear=weights, rows=outputs)
+
+
+def gated_mlp(hidden: int, width: int, *, bias: bool = False) -> Count:
+    """Gate, up and down projection."""
+    return linear(hidden, width, bias=bias) * 2 + linear(width, hidden, bias=bias)
+
+
+def plain_mlp(hidden: int, width: int, *, bias: bool = False) -> Count:
+    """Up and down projection."""
+    return linear(hidden, width, bias=bias) + linear(width, hidden, bias=bias)
+
+
+def routed_experts(number: int, used: int, each: int) -> Count:
+    """`number` experts of `each` parameters in 3-D tensors, of which a token uses `used`."""
+    return Count(total=number * each, experts=number * each, idle=max(0, number - used) * each)

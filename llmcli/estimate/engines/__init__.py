@@ -1,0 +1,1 @@
+"""How each engine stores what the layers of a model keep: the same model takes different bytes in each."""

@@ -1,0 +1,25 @@
+"""What an engine's rules have to tell."""
+
+from typing import Protocol
+
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.dtypes import Format
+from llmcli.estimate.layers import Layers
+
+
+class Engine(Protocol):
+    """The rules of one engine, for the version that they hold for."""
+
+    @property
+    def name(self) -> str:
+        """As `--engine` writes it."""
+
+    @property
+    def version(self) -> str:
+        """The version that the rules hold for."""
+
+    def kv_format(self, text: str) -> Format:
+        """The KV format that `--kv-dtype` names. Raises UsageError for one that the engine does not have."""
+
+    def storage(self, model: Architecture, kv: Format, dtype: str) -> Layers:
+        """What every layer holds. kv: the format of keys and values; dtype: torch's name of what the model runs in."""

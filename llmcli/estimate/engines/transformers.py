@@ -1,0 +1,90 @@
+"""The cache that transformers' DynamicCache(config=…) makes: it grows with every token.
+
+Read in transformers 5.24, cache_utils.py, and proved against it in the tests. Sliding layers keep one
+token less than their window, because the new token makes it whole; until the first decode step they hold the whole prompt. Convolutions keep
+as many columns as their kernel is wide, in the dtype that the model runs in; recurrent states are float32.
+"""
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from llmcli.errors import UsageError
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.dtypes import BYTES, FLOATS, Format, canonical
+from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
+from llmcli.estimate.layers import (
+    CHUNKED_ATTENTION,
+    FULL_ATTENTION,
+    SLIDING_ATTENTION,
+    Layers,
+    LayerSpec,
+    grouped,
+    merged,
+)
+
+PROVED_WITH = "5.24.0"
+_FLOAT32 = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TransformersRules:
+    """The rules of transformers' dynamic cache."""
+
+    name: str = "transformers"
+
+    @property
+    def version(self) -> str:
+        """The version that is installed, which the project pins to the one that the rules were proved with."""
+        try:
+            return version("transformers")
+        except PackageNotFoundError:
+            return PROVED_WITH
+
+    def kv_format(self, text: str) -> Format:
+        """A float format. Raises UsageError for others."""
+        name = canonical(text)
+        if name is None:
+            raise UsageError(
+                f"--kv-dtype {text!r} is nothing that --engine transformers keeps a cache in",
+                "Write auto, float32 (fp32), bfloat16 (bf16) or float16 (fp16).",
+            )
+        return FLOATS[name]
+
+    def storage(self, model: Architecture, kv: Format, dtype: str) -> Layers:
+        """What every layer of `model` holds."""
+        return grouped(
+            spec
+            for layer in model.layers
+            for spec in merged([_mixer(mixer, kv, BYTES[dtype]) for mixer in layer.mixers])
+        )
+
+
+TRANSFORMERS = TransformersRules()
+
+
+def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
+    match mixer:
+        case Attention():
+            heads = mixer.cached_heads or mixer.kv_heads
+            row = kv.size(heads * mixer.key_dim) + kv.size(heads * mixer.value_dim)
+            held = None if mixer.window is None else mixer.window - 1
+            return LayerSpec(_kind(mixer), row, max_tokens=held)
+        case Latent():
+            row = kv.size(mixer.rank + mixer.rope_dim) + kv.size(mixer.index_dim)
+            held = None if mixer.window is None else mixer.window - 1
+            return LayerSpec(mixer.kind or FULL_ATTENTION, row, max_tokens=held)
+        case Recurrence():
+            columns = mixer.conv_channels * mixer.conv_width + mixer.shift
+            state = mixer.state * (_FLOAT32 if mixer.float_state else element)
+            return LayerSpec(mixer.kind, 0, state_bytes=columns * element + state)
+        case CrossAttention():
+            row = 2 * kv.size(mixer.kv_heads * mixer.head_dim)
+            return LayerSpec("cross_attention", 0, state_bytes=mixer.tokens * row)
+
+
+def _kind(mixer: Attention) -> str:
+    if mixer.kind:
+        return mixer.kind
+    if mixer.window is None:
+        return FULL_ATTENTION
+    return CHUNKED_ATTENTION if mixer.chunked else SLIDING_ATTENTION

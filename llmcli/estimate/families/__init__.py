@@ -1,0 +1,1 @@
+"""How the model types are built: one builder per type, in a module per kind of architecture."""

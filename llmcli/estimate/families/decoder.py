@@ -1,0 +1,225 @@
+"""The decoder that most model types share: attention and an MLP or experts in every layer, in the style of the type.
+
+A style says where a type differs. What it cannot say in a field, it says in a rule: a function of the config.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from llmcli.errors import ModelError
+from llmcli.estimate import config as keys
+from llmcli.estimate.config import Config
+from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, tensor
+from llmcli.estimate.facts import Attention, Blueprint, Layer
+from llmcli.estimate.windows import Window, WindowRule, cache_rule
+
+Bias = bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a model: counts, and widths in channels. kv_heads, head_dim: of layers that say nothing else."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    vocabulary: int
+    positions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadShape:
+    """The attention of one layer. caches: False where it reads the cache of an earlier layer.
+
+    cached_heads: the KV heads that transformers caches, where it broadcasts them first.
+    """
+
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    caches: bool = True
+    cached_heads: int | None = None
+
+
+HeadsRule = Callable[[Config, Shape, int, Window | None], HeadShape]
+LayerRule = Callable[[Config, Shape, int], Count]
+ModelRule = Callable[[Config, Shape], Count]
+WidthRule = Callable[[Config, Shape], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one model type is built. A bias is True, False, or the config's key that decides it.
+
+    kv_heads: `key` (num_key_value_heads, absent: all), `all`, or `multi_query` (1 where the config's multi_query is
+    true). norm: weights per channel in each norm (2 with a bias, 0 without weights); norms: per layer, `fewer_norms_if`
+    names a flag that drops one. qk_norm: `head` one norm of head_dim for all heads, `heads` one per head;
+    `qk_norm_if` names the flag that switches it on. mlp_size: `key` (intermediate_size), `n_inner` (absent: 4 × hidden)
+    or always `4x` hidden. windows: which layers see a window only. heads: the attention of a layer, where layers
+    differ. mlp: the MLP or experts of a layer, norms apart; None: the dense MLP that gated_mlp and mlp_bias describe.
+    more: what else a layer has; around: what else stands around the layers. width: the channels of the MLP that one
+    token passes through, where it is not intermediate_size.
+    """
+
+    kv_heads: Literal["key", "all", "multi_query"] = "key"
+    explicit_head_dim: bool = True
+    qkv_bias: Bias = False
+    output_bias: Bias = False
+    gated_mlp: bool = True
+    mlp_bias: Bias = False
+    mlp_size: Literal["key", "n_inner", "4x"] = "key"
+    norm: int = 1
+    norms: int = 2
+    fewer_norms_if: str | None = None
+    embedding_norm: bool = False
+    qk_norm: Literal["head", "heads"] | None = None
+    qk_norm_if: str | None = None
+    qk_norm_weights: int = 1
+    learned_positions: bool = False
+    head_bias: bool = False
+    windows: WindowRule = cache_rule
+    heads: HeadsRule | None = None
+    mlp: LayerRule | None = None
+    more: LayerRule | None = None
+    around: ModelRule | None = None
+    width: WidthRule | None = None
+
+
+def build(config: Config, style: Style) -> Blueprint:
+    """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
+    shape = shape_of(config, style)
+    windows = style.windows(config, shape.layers)
+    layers = tuple(_layer(config, style, shape, index, window) for index, window in enumerate(windows))
+    return Blueprint(
+        layers=layers,
+        outside=_outside(config, style, shape),
+        hidden=shape.hidden,
+        intermediate=style.width(config, shape) if style.width else shape.intermediate,
+        vocabulary=shape.vocabulary,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+    )
+
+
+def shape_of(config: Config, style: Style) -> Shape:
+    """The sizes that `config` gives."""
+    hidden, heads = config.needed(keys.HIDDEN), config.needed(keys.HEADS)
+    return Shape(
+        layers=config.needed(keys.LAYERS, limit=keys.MAX_LAYERS),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=_kv_heads(config, style, heads),
+        head_dim=head_dim_of(config, hidden, heads, explicit=style.explicit_head_dim),
+        intermediate=_intermediate(config, style, hidden),
+        vocabulary=config.needed(keys.VOCABULARY),
+        positions=config.count(keys.POSITIONS),
+    )
+
+
+def dense_mlp(config: Config, style: Style, shape: Shape, width: int | None = None) -> Count:
+    """The MLP of a dense layer; width: its channels, None: the shape's."""
+    parts = gated_mlp if style.gated_mlp else plain_mlp
+    return parts(shape.hidden, width or shape.intermediate, bias=switched(style.mlp_bias, config))
+
+
+def switched(bias: Bias, config: Config) -> bool:
+    """Whether a bias is there."""
+    return bias if isinstance(bias, bool) else config.flag(bias)
+
+
+def _layer(config: Config, style: Style, shape: Shape, index: int, window: Window | None) -> Layer:
+    heads = _heads(config, style, shape, index, window)
+    count = _attention(config, style, shape, heads) + _norms(config, style, shape, heads)
+    count += style.mlp(config, shape, index) if style.mlp else dense_mlp(config, style, shape)
+    if style.more:
+        count += style.more(config, shape, index)
+    attention = Attention(
+        kv_heads=heads.kv_heads,
+        key_dim=heads.key_dim,
+        value_dim=heads.value_dim,
+        window=window.tokens if window else None,
+        chunked=window.chunked if window else False,
+        cached_heads=heads.cached_heads,
+    )
+    return Layer((attention,) if heads.caches else (), count)
+
+
+def _heads(config: Config, style: Style, shape: Shape, index: int, window: Window | None) -> HeadShape:
+    if style.heads:
+        return style.heads(config, shape, index, window)
+    return HeadShape(shape.heads, shape.kv_heads, shape.head_dim, shape.head_dim)
+
+
+def _attention(config: Config, style: Style, shape: Shape, heads: HeadShape) -> Count:
+    bias = switched(style.qkv_bias, config)
+    queries = linear(shape.hidden, heads.heads * heads.key_dim, bias=bias)
+    keys_ = linear(shape.hidden, heads.kv_heads * heads.key_dim, bias=bias)
+    values = linear(shape.hidden, heads.kv_heads * heads.value_dim, bias=bias)
+    output = linear(heads.heads * heads.value_dim, shape.hidden, bias=switched(style.output_bias, config))
+    return queries + output + (keys_ + values if heads.caches else NOTHING)
+
+
+def _norms(config: Config, style: Style, shape: Shape, heads: HeadShape) -> Count:
+    norms = style.norms - (1 if style.fewer_norms_if and config.flag(style.fewer_norms_if) else 0)
+    count = tensor(norms * style.norm * shape.hidden)
+    if style.qk_norm and (style.qk_norm_if is None or config.flag(style.qk_norm_if)):
+        normed = 2 if style.qk_norm == "head" else heads.heads + heads.kv_heads
+        count += tensor(style.qk_norm_weights * normed * heads.key_dim)
+    return count
+
+
+def _outside(config: Config, style: Style, shape: Shape) -> Count:
+    total = shape.vocabulary * shape.hidden + style.norm * shape.hidden
+    if style.learned_positions and shape.positions:
+        total += shape.positions * shape.hidden
+    if style.embedding_norm:
+        total += style.norm * shape.hidden
+    if not config.flag("tie_word_embeddings"):
+        total += shape.vocabulary * shape.hidden
+    if style.head_bias:
+        total += shape.vocabulary
+    return tensor(total) + (style.around(config, shape) if style.around else NOTHING)
+
+
+def _kv_heads(config: Config, style: Style, heads: int) -> int:
+    """The number of KV heads: the key is ignored where the model's class ignores it."""
+    if style.kv_heads == "all":
+        return heads
+    if style.kv_heads == "multi_query":
+        return 1 if config.flag("multi_query") else heads
+    kv_heads = config.count(keys.KV_HEADS) or heads
+    if heads % kv_heads:
+        key = config.value(keys.KV_HEADS)[0]
+        raise ModelError(
+            f"{config.where}: {key} = {kv_heads} does not divide the {heads} attention heads",
+            "Every KV head serves the same number of attention heads: check the file.",
+        )
+    return kv_heads
+
+
+def head_dim_of(config: Config, hidden: int, heads: int, *, explicit: bool = True) -> int:
+    """The explicit head_dim where the model's class reads it, else hidden ÷ heads."""
+    said = config.count(keys.HEAD_DIM) if explicit else None
+    if said:
+        return said
+    if hidden % heads:
+        raise ModelError(
+            f"{config.where}: the hidden size {hidden} is no multiple of the {heads} attention heads",
+            "Check the file: it gives no head_dim either.",
+        )
+    return hidden // heads
+
+
+def _intermediate(config: Config, style: Style, hidden: int) -> int:
+    """The width of the MLP; four times the hidden size for classes that leave it open."""
+    if style.mlp_size == "4x":
+        return 4 * hidden
+    if style.mlp_size == "n_inner":
+        return config.count(("n_inner",)) or 4 * hidden
+    return config.needed(keys.INTERMEDIATE)

@@ -1,0 +1,102 @@
+"""The truth that sizes are held against: the model and the cache that transformers makes of a config.
+
+Built on torch's meta device, where tensors have shapes and no memory, so that any size can be built.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig, DynamicCache, PreTrainedModel
+from transformers.initialization import no_tie_weights
+from transformers.integrations.bitsandbytes import replace_with_bnb_linear
+from transformers.quantizers.base import get_keys_to_not_convert
+
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.config import Config
+from llmcli.estimate.dtypes import FLOATS
+from llmcli.estimate.engines.transformers import TRANSFORMERS
+from llmcli.estimate.from_config import from_config
+from llmcli.estimate.layers import Layers, peak_bytes, steady_bytes
+
+NOT_HELD = {"_sliding_window_tensor", "cumulative_length"}
+
+
+def facts_of(values: dict[str, object]) -> Architecture:
+    return from_config(Config("config.json", values))
+
+
+def storage_of(values: dict[str, object], dtype: str = "bfloat16") -> Layers:
+    return TRANSFORMERS.storage(facts_of(values), FLOATS[dtype], dtype)
+
+
+def build(values: dict[str, object], device: str = "meta", dtype: torch.dtype = torch.bfloat16) -> PreTrainedModel:
+    config = AutoConfig.for_model(**values)
+    with torch.device(device):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+
+
+def held_tensors(cache: DynamicCache) -> Iterable[torch.Tensor]:
+    for layer in cache.layers:
+        for name, value in vars(layer).items():
+            if name not in NOT_HELD:
+                parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+                yield from (part for part in parts if isinstance(part, torch.Tensor))
+
+
+def held_bytes(cache: DynamicCache) -> int:
+    """Bytes of the rows that the cache holds."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in held_tensors(cache))
+
+
+def resident_bytes(cache: DynamicCache) -> int:
+    """Bytes of the memory behind them: after a prefill a sliding layer's rows are a view of the whole prompt's."""
+    storages = {id(tensor.untyped_storage()): tensor.untyped_storage().nbytes() for tensor in held_tensors(cache)}
+    return sum(storages.values())
+
+
+def fill(model: PreTrainedModel, batch: int, prompt: int, steps: int, device: str = "meta") -> DynamicCache:
+    """A cache after a prefill of `prompt` tokens in one piece and `steps` decode steps."""
+    cache = DynamicCache(config=model.config)
+    ids = torch.zeros(batch, prompt, dtype=torch.long, device=device)
+    with torch.no_grad():
+        model(input_ids=ids, cache=cache, use_cache=True, logits_to_keep=1)
+        for _ in range(steps):
+            model(input_ids=ids[:, :1], cache=cache, use_cache=True)
+    return cache
+
+
+def check_cache(
+    values: dict[str, object], lengths: Iterable[int], batches: Iterable[int] = (1, 3), device: str = "meta"
+) -> None:
+    """Assert that prefill peak and steady size equal transformers' for every length and batch."""
+    model, layers = build(values, device), storage_of(values)
+    for batch in batches:
+        for length in lengths:
+            peak = resident_bytes(fill(model, batch, length, 0, device))
+            assert peak == batch * peak_bytes(layers, length), ("end of prefill", length, batch)
+            held = held_bytes(fill(model, batch, length, 2, device))
+            assert held == batch * steady_bytes(layers, length + 2), ("after decode", length + 2, batch)
+
+
+def check_parameters(values: dict[str, object]) -> None:
+    """Assert that the parameters, and the part that bitsandbytes quantizes, are those of transformers' model."""
+    facts, model = facts_of(values), build(values)
+    assert facts.params == sum(parameter.numel() for parameter in model.parameters())
+    weights, rows = quantized_linears(values)
+    assert (facts.linear_params, facts.linear_rows) == (weights, rows)
+
+
+def quantized_linears(values: dict[str, object]) -> tuple[int, int]:
+    """Weights and output channels of the layers that bitsandbytes replaces."""
+    with no_tie_weights():  # as while a checkpoint is loaded
+        model = build(values)
+    before = {name: module for name, module in model.named_modules() if hasattr(module, "weight")}
+    weights = {name: module.weight.numel() for name, module in before.items() if module.weight is not None}
+    rows = {name: getattr(module, "out_features", getattr(module, "nf", 0)) for name, module in before.items()}
+    replace_with_bnb_linear(
+        model,
+        modules_to_not_convert=get_keys_to_not_convert(model),
+        quantization_config=BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4"),
+    )
+    quantized = [name for name, module in model.named_modules() if type(module).__name__ == "Linear4bit"]
+    return sum(weights[name] for name in quantized), sum(rows[name] for name in quantized)
