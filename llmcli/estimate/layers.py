@@ -21,7 +21,9 @@ class LayerSpec:
     kind: transformers' name of the layer type. row_bytes: of one held row. max_tokens: the most tokens held once decode
     has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
     prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
-    stride: tokens per row.
+    stride: tokens per row. chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the
+    most that is held while it is read are the rows before a piece and the piece itself. tail_tokens: the last tokens
+    may be held unquantized, `tail_bytes` each. shared_bytes: held once for all sequences.
     """
 
     kind: str
@@ -32,16 +34,31 @@ class LayerSpec:
     granule: int = 1
     spare: int = 0
     stride: int = 1
+    chunk: int | None = None
+    tail_tokens: int = 0
+    tail_bytes: int = 0
+    shared_bytes: int = 0
 
     def steady_bytes(self, tokens: int) -> int:
-        """Bytes after at least one decode step with `tokens` held."""
-        return self._bytes(tokens if self.max_tokens is None else min(tokens, self.max_tokens))
+        """Bytes after at least one decode step with `tokens` held; never less than that where some may be unquantized."""
+        tail = min(tokens, self.tail_tokens)
+        held = tokens - tail
+        return self._bytes(held if self.max_tokens is None else min(held, self.max_tokens)) + tail * self.tail_bytes
 
     def peak_bytes(self, tokens: int) -> int:
-        """Bytes at the end of a prefill of `tokens`."""
+        """Bytes at the end of a prefill of `tokens`; the most at the end of any of its pieces."""
         return max(
             self.steady_bytes(tokens),
-            self._bytes(tokens if self.peak_tokens is None else min(tokens, self.peak_tokens)),
+            self._bytes(self._read(tokens) if self.peak_tokens is None else min(tokens, self.peak_tokens)),
+        )
+
+    def _read(self, tokens: int) -> int:
+        """The most tokens held at once while a prompt of `tokens` is read."""
+        if self.max_tokens is None or self.chunk is None or self.chunk >= tokens:
+            return tokens
+        whole, rest = divmod(tokens, self.chunk)
+        return max(
+            min((whole - 1) * self.chunk, self.max_tokens) + self.chunk, min(whole * self.chunk, self.max_tokens) + rest
         )
 
     def _bytes(self, tokens: int) -> int:
@@ -95,6 +112,16 @@ def peak_bytes(layers: Layers, tokens: int) -> int:
     return sum(group.count * group.spec.peak_bytes(tokens) for group in layers)
 
 
+def shared_bytes(layers: Layers) -> int:
+    """KV bytes that do not grow with the number of sequences."""
+    return sum(group.count * group.spec.shared_bytes for group in layers)
+
+
+def in_chunks(layers: Layers, chunk: int) -> Layers:
+    """The same layers when the prompt is read in pieces of `chunk` tokens."""
+    return tuple(replace(group, spec=replace(group.spec, chunk=chunk)) for group in layers)
+
+
 def first_token_bytes(layers: Layers) -> int:
     """Bytes that a token costs while the context is short: every layer keeps it."""
     return sum(group.count * group.spec.token_bytes for group in layers)
@@ -107,4 +134,4 @@ def asymptotic_token_bytes(layers: Layers) -> int:
 
 def fixed_bytes(layers: Layers) -> int:
     """Bytes of one sequence that do not depend on its length."""
-    return sum(group.count * group.spec.state_bytes for group in layers)
+    return sum(group.count * (group.spec.state_bytes + group.spec.shared_bytes) for group in layers)
