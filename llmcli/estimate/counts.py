@@ -78,6 +78,4 @@ def plain_mlp(hidden: int, width: int, *, bias: bool = False) -> Count:
 
 def routed_experts(number: int, used: int, each: int) -> Count:
     """`number` experts of `each` parameters in 3-D tensors, of which a token uses `used`."""
-    return Count(
-        total=number * each, experts=number * each, idle=max(0, number - used) * each, used=min(number, used)
-    )
+    return Count(total=number * each, experts=number * each, idle=max(0, number - used) * each, used=min(number, used))

@@ -71,7 +71,9 @@ def test_packed_groups_are_sized_as_their_backend_keeps_them(backend, bits, step
         assert size == batch * steady_bytes(layers, 40 + steps)
 
 
-@pytest.mark.parametrize(("name", "dtype", "row"), [("int8", "float16", 68), ("int4", "bfloat16", 36), ("int4", "float32", 40)])
+@pytest.mark.parametrize(
+    ("name", "dtype", "row"), [("int8", "float16", 68), ("int4", "bfloat16", 36), ("int4", "float32", 40)]
+)
 def test_a_group_of_64_numbers_has_a_scale_and_a_zero(name, dtype, row):
     (group,) = layers_in(name, tiny("llama", **WIDE), dtype)
     assert group.spec.row_bytes == 2 * 2 * row
