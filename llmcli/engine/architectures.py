@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from llmcli.prefill_rules import CONTINUABLE as CONTINUABLE
-from llmcli.prefill_rules import CUDA_CHUNK
+from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
 
 _CHUNK_TOKENS = {"mps": 512, "cuda": CUDA_CHUNK}
 _CPU_CHUNK_TOKENS = (64, 256)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """Numbers per token. hidden, mlp: per channel of the stream and of the MLP, in the MLP; queries: per channel of
-    all attention heads together, in attention. routed: per channel of each expert's output, in a mixture.
+    """Numbers per token.
 
-    score_bytes: per attention score, where a class has no fused attention and keeps all scores; 0 where it has.
+    hidden, mlp: per channel of the stream and of the MLP, in the MLP; queries: per channel of all attention heads
+    together, in attention. routed: per channel of each expert's output, in a mixture. score_bytes: per attention score,
+    where a class has no fused attention and keeps all scores; 0 where it has.
     """
 
     hidden: int = 4
@@ -58,7 +59,7 @@ FACTORS: Mapping[str, Factors] = {
     "stablelm": Factors(hidden=6, queries=7),
     "starcoder2": Factors(mlp=2),
 }
-"""ALiBi (bloom), softcaps (gemma2) and sinks (gpt_oss) leave no fused attention but where a special kernel is installed."""
+"""ALiBi (bloom), softcaps (gemma2) and sinks (gpt_oss) leave no fused attention, but where a special kernel is."""
 
 USUAL = Factors()
 

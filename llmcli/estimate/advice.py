@@ -22,7 +22,10 @@ _WORTH = 20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A setting beside the one asked for. flags: how it is written; shrinks: it takes less context, or fewer sequences."""
+    """A setting beside the one asked for.
+
+    flags: how it is written. shrinks: how often it takes less context, or fewer sequences.
+    """
 
     flags: tuple[str, ...]
     request: SizeRequest

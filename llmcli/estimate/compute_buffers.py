@@ -1,4 +1,4 @@
-"""What llama.cpp and vLLM reserve for one forward: buffers for the largest batch of tokens that they compute at once."""
+"""What llama.cpp and vLLM reserve for one forward: buffers for the most tokens that they compute at once."""
 
 from collections.abc import Mapping
 

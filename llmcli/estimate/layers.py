@@ -40,7 +40,7 @@ class LayerSpec:
     shared_bytes: int = 0
 
     def steady_bytes(self, tokens: int) -> int:
-        """Bytes after at least one decode step with `tokens` held; never less than that where some may be unquantized."""
+        """Bytes after at least one decode step with `tokens` held; the most where some may be unquantized."""
         tail = min(tokens, self.tail_tokens)
         held = tokens - tail
         return self._bytes(held if self.max_tokens is None else min(held, self.max_tokens)) + tail * self.tail_bytes

@@ -100,8 +100,7 @@ def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tup
     if engine != "transformers" or quant == NONE or 2 * count.experts < count.total:
         return ()
     bits = SCHEMES[engine][quant].bits
-    return (
-        f"--quant {quant} leaves {count_text(count.experts)} of {count_text(count.total)} parameters as they are: experts "
-        f"are 3-D parameters, which bitsandbytes does not quantize; the weights take {bytes_text(weights.total)}, not the "
-        f"{bytes_text(round(count.total * bits / 8))} of {bits:g} bits each",
-    )
+    left = f"--quant {quant} leaves {count_text(count.experts)} of {count_text(count.total)} parameters as they are"
+    why = "experts are 3-D parameters, which bitsandbytes does not quantize"
+    all_of_them = bytes_text(round(count.total * bits / 8))
+    return (f"{left}: {why}; the weights take {bytes_text(weights.total)}, not {all_of_them} at {bits:g} bits each",)

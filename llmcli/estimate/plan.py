@@ -118,8 +118,5 @@ def _split(sizer: Sizer, rows: tuple[Row, ...]) -> tuple[str, ...]:
     torn = [row for row in rows if row.fits is False and row.total_bytes <= (row.vram_bytes or 0)]
     if not torn:
         return ()
-    least = min(row.total_bytes for row in torn)
-    return (
-        f"{bytes_text(least)} are less than the {len(sizer.vram or ())} devices have together, but whole layers, and what a "
-        "forward takes on each, do not fit",
-    )
+    least, devices = bytes_text(min(row.total_bytes for row in torn)), len(sizer.vram or ())
+    return (f"{least} is less than {devices} devices have together, but whole layers do not fit on them one by one",)
