@@ -85,17 +85,20 @@ class Activations:
         return 0
 
     def _heads(self, mixer: Attention, forward: Forward) -> int:
+        """Attention of several heads: as their positions are rotated, or while the kernel runs.
+
+        Without a mask the kernel shares keys and values between heads, and takes less than the rotation.
+        """
         factors = factors_of(self.model.model_type)
-        width = self.model.heads * max(mixer.key_dim, mixer.value_dim)
-        queries = forward.new * factors.queries * width
-        repeated = self._repeated(mixer, forward.batch * _seen(mixer.window, forward))
+        width = forward.new * self.model.heads * max(mixer.key_dim, mixer.value_dim) * self.element
+        rotated = factors.queries * width
+        repeated = self._repeated(mixer, forward.batch * _seen(mixer.window, forward)) * self.element
         if factors.score_bytes:
-            scores = forward.new * self.model.heads * _seen(mixer.window, forward)
-            masks = 2 * forward.tokens * forward.held
-            return (queries + repeated + masks) * self.element + scores * factors.score_bytes
+            scores = forward.new * self.model.heads * _seen(mixer.window, forward) * factors.score_bytes
+            return rotated + repeated + scores + 2 * forward.tokens * forward.held * self.element
         if not self._keys(mixer, forward):
-            return queries * self.element
-        return (queries + repeated) * self.element + self._float_mask(mixer, forward)
+            return rotated
+        return max(rotated, repeated + max(3 * width, 2 * width + self._float_mask(mixer, forward)))
 
     def _repeated(self, mixer: Attention, rows: int) -> int:
         """Numbers of keys and values once there is one per attention head, where they were fewer."""

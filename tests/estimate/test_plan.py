@@ -180,5 +180,11 @@ def test_assumptions_are_named_once_each_and_in_one_line():
     assert len(set(answer.assumptions)) == len(answer.assumptions)
     assert all("\n" not in text for text in answer.assumptions)
     text = "\n".join(answer.assumptions)
-    for said in ("from the catalogue", "weights in bfloat16", "2048 prompt tokens", "1.00 GiB per device", "whole layers"):
+    for said in (
+        "from the catalogue",
+        "weights in bfloat16",
+        "2048 prompt tokens",
+        "1.00 GiB per device",
+        "whole layers",
+    ):
         assert said in text
