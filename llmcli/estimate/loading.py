@@ -81,9 +81,9 @@ def _stored(subject: Subject, engine: str, counted: int) -> int | None:
     llama.cpp maps a GGUF file; transformers dequantizes it, and casts an unquantized checkpoint to the dtype asked for.
     """
     stored = subject.stored_bytes
-    if stored is None or subject.gguf != (engine == "llama.cpp"):
+    if stored is None or subject.packed != (engine == "llama.cpp"):
         return None
-    if subject.gguf or subject.architecture.quantization or subject.architecture.vision_params is None:
+    if subject.packed or subject.architecture.quantization or subject.architecture.vision_params is None:
         return stored
     return stored if stored < counted * _SAME and counted < stored * _SAME else None
 

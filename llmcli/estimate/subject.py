@@ -11,7 +11,6 @@ class Subject:
     """A model to size. limit: the context limit in tokens, None where nothing sets one; limited_by: what does.
 
     stored_bytes: tensor bytes of a checkpoint on disk or on the hub, None where only the config is at hand.
-    gguf: that is a GGUF file, which llama.cpp reads as it is and transformers dequantizes.
     config: the config.json, and tokenizer: the tokenizer.json, where there are such files.
     assumptions, warnings: what finding it brought up.
     """
@@ -21,7 +20,6 @@ class Subject:
     limit: int | None
     limited_by: str = "the model"
     stored_bytes: int | None = None
-    gguf: bool = False
     config: Path | None = None
     tokenizer: Path | None = None
     assumptions: tuple[str, ...] = ()
