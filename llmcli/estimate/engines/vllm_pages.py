@@ -17,7 +17,7 @@ Policy = Literal["full", "sliding", "chunked", "cross", "state"]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one cache layer holds: `row` bytes per token, or `state` bytes. tokens: the window or chunk, or what is encoded.
+    """What one cache layer holds: `row` bytes per token, or `state` bytes. tokens: of the window or chunk, or encoded.
 
     block: tokens per page, set while pages are made equal.
     """
