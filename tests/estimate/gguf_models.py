@@ -33,7 +33,7 @@ def gemma3_27b() -> Gguf:
 def qwen35(layers, hidden, heads, kv_heads, inner, **more) -> Gguf:
     """Gated delta nets with full attention in every 4th layer: 16 groups of keys and values of 128."""
     states = {"ssm__conv_kernel": 4, "ssm__inner_size": inner, "ssm__state_size": 128, "ssm__group_count": 16}
-    keys = attention(heads, kv_heads, 256, full_attention_interval=4, **states, **more)
+    keys = attention(heads, kv_heads, 256) | {"full_attention_interval": 4} | states | more
     return bare("qwen35", block_count=layers, embedding_length=hidden, context_length=262144, **keys)
 
 

@@ -71,7 +71,7 @@ def test_values_of_another_width_than_keys():
 
 
 def test_groups_of_layers_are_filled_up():
-    """52 layers with a window and 10 without share 10 tables at a time: 6 groups of windows, 8 of their places empty."""
+    """52 layers with a window and 10 without: groups of 10, six of them with windows, 8 of their places empty."""
     layers = storage(model_of("gemma3", *[Attention(16, 128, 128, window=1024)] * 52, *[full(16, 128)] * 10))
     assert kinds(layers) == {"sliding_attention": 52, "padding": 8, "full_attention": 10}
     row, held = 2 * 16 * 128 * 2, 1023 + IN_FLIGHT
