@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-U32, F32, BOOL, STRING, ARRAY, U64 = 4, 6, 7, 8, 9, 10
+U32, I32, F32, BOOL, STRING, ARRAY, U64 = 4, 5, 6, 7, 8, 9, 10
 _CODES = {U32: "I", F32: "f", BOOL: "?", U64: "Q"}
 
 
@@ -19,6 +19,8 @@ def typed(value) -> bytes:
     if isinstance(value, bool):
         return struct.pack("<I?", BOOL, value)
     if isinstance(value, int):
+        if value < 0:
+            return struct.pack("<Ii", I32, value)
         return struct.pack("<II", U32, value) if value < 2**32 else struct.pack("<IQ", U64, value)
     if isinstance(value, float):
         return struct.pack("<If", F32, value)

@@ -45,10 +45,6 @@ class Keys:
         value = self.config.values.get(key)
         return self._array(key, value) if isinstance(value, tuple) else None
 
-    def first(self, key: str, otherwise: int = 0) -> int:
-        """The first layer's number."""
-        return self.per_layer(key, otherwise)[0] if self.layers else otherwise
-
     def _array(self, key: str, value: tuple[object, ...]) -> tuple[int, ...]:
         if len(value) not in {self.all_layers, self.layers}:
             raise self.config.wrong(key, value, f"a list of {len(value)} for a model of {self.all_layers} layers")

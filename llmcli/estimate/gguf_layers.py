@@ -33,7 +33,8 @@ _INTERVALS: Mapping[str, int] = {"minimax-01": 8, "qwen35": 4, "qwen35moe": 4, "
 _BOTH = "falcon-h1"
 _ONE_GROUP = frozenset({"jamba", "mamba"})
 _INDEXED = frozenset({"deepseek32", "dots3note", "glm-dsa", "hy_v4"})
-_CACHED_BY_KV_LAYERS = 20
+_INDEXED_KIND, _BOTH_KIND = "indexed_attention", "hybrid"
+_LAYERS_WITH_CACHE = 20
 _ALL_INDEXED_BELOW = 1_048_576
 _KDA_CONV = 4
 
@@ -109,6 +110,7 @@ class _Attention:
             window=window.tokens if window else None,
             chunked=window.chunked if window else False,
             cached_heads=heads.heads[index] if broadcast else None,
+            kind=_BOTH_KIND if self.keys.architecture == _BOTH else None,
         )
 
     def _latent(self, index: int, window: Window | None, suffix: str, expanded: list[int]) -> Latent:
@@ -125,6 +127,7 @@ class _Attention:
             expanded[1],
             index_dim=0 if window else self.indexed[index],
             window=window.tokens if window else None,
+            kind=_INDEXED_KIND if not window and any(self.indexed) else None,
         )
 
 
@@ -163,13 +166,14 @@ def _state(keys: Keys, heads: Heads) -> Recurrence:
         return Recurrence(state=heads.key_dim * heads.key_dim * heads.heads[0])
     inner, state = keys.needed("ssm.inner_size"), keys.needed("ssm.state_size")
     groups = 0 if keys.architecture in _ONE_GROUP else keys.size("ssm.group_count")
-    return Recurrence(inner + 2 * groups * state, width, inner * state)
+    kind = _BOTH_KIND if keys.architecture == _BOTH else "linear_attention"
+    return Recurrence(inner + 2 * groups * state, width, inner * state, kind=kind)
 
 
 def _layers_with_cache(keys: Keys) -> int:
     """Layers from here on read the cache of earlier ones."""
     if keys.architecture == "gemma3n":
-        return _CACHED_BY_KV_LAYERS
+        return _LAYERS_WITH_CACHE
     if keys.architecture == "gemma4":
         return keys.all_layers - keys.size("attention.shared_kv_layers")
     return keys.layers

@@ -6,6 +6,8 @@ from dataclasses import replace
 import gguf_models as models
 import pytest
 from gguf_writer import Raw, bare, llama, text
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tiny import tiny
 
 from llmcli.errors import ModelError
@@ -318,6 +320,52 @@ def test_the_vocabulary_is_the_length_of_a_token_list_that_is_not_read(tmp_path)
     file.metadata = [*file.metadata[:-1], ("tokenizer.ggml.tokens", Raw(broken))]
     model = facts(tmp_path, file)
     assert model.vocabulary == tokens
+
+
+ODD = [0, 1, 7, -1, 2**40, 2**63, True, "x", 1.5, [], [0, 0], [1, 2, 3], [True, False], ["a"], [2**31] * 5000]
+FUZZED = [
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.key_length_mla",
+    "attention.value_length_mla",
+    "attention.kv_lora_rank",
+    "attention.sliding_window",
+    "attention.sliding_window_pattern",
+    "attention.shared_kv_layers",
+    "attention.recurrent_layers",
+    "attention.indexer.key_length",
+    "attention.indexer.types",
+    "block_count",
+    "embedding_length",
+    "expert_used_count",
+    "feed_forward_length",
+    "full_attention_interval",
+    "kda.head_dim",
+    "nextn_predict_layers",
+    "shortconv.l_cache",
+    "ssm.conv_kernel",
+    "ssm.inner_size",
+    "wkv.head_size",
+]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.sampled_from(["llama", "gemma3", "gemma4", "deepseek2", "glm-dsa", "qwen35", "nemotron_h", "mamba", "rwkv7"]),
+    st.dictionaries(st.sampled_from(FUZZED), st.sampled_from(ODD), max_size=6),
+)
+def test_odd_values_are_sized_or_refused_in_one_line(tmp_path, architecture, odd):
+    keys = {"block_count": 2, "embedding_length": 64, "attention.head_count": 4, "attention.key_length": 16} | odd
+    file = bare(architecture)
+    file.metadata = [file.metadata[0], *((f"{architecture}.{key}", value) for key, value in keys.items())]
+    try:
+        said = str(token_bytes(facts(tmp_path, file)))
+    except ModelError as error:
+        said = error.message
+    assert said.isdigit() or "m.gguf" in said
+    assert "\n" not in said
+    assert len(said) < 300 + len(str(tmp_path))
 
 
 def test_one_part_of_a_split_model_is_refused(tmp_path):

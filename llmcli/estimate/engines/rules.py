@@ -18,14 +18,14 @@ class Engine(Protocol):
     def version(self) -> str:
         """The version that the rules hold for."""
 
-    def default_kv(self, dtype: str) -> str:
-        """What it keeps keys and values in when nothing is asked, as `kv_format` takes it. dtype: the model's."""
-
     def kv_format(self, text: str) -> Format:
         """The KV format that `--kv-dtype` names. Raises UsageError for one that the engine does not have."""
 
     def storage(self, model: Architecture, kv: Format, dtype: str) -> Layers:
         """What every layer holds. kv: the format of keys and values; dtype: torch's name of what the model runs in."""
+
+    def default_kv(self, dtype: str) -> str:
+        """What it keeps keys and values in when nothing is asked, as `kv_format` takes it. dtype: the model's."""
 
     def inexact(self, model: Architecture) -> tuple[str, ...]:
         """Why its sizes of `model` are near the truth, or above it, instead of equal to it; empty where they are equal.
