@@ -1,8 +1,8 @@
 """The cache that transformers' DynamicCache(config=…) makes: it grows with every token.
 
-Read in transformers 5.24, cache_utils.py, and proved against it in the tests. Sliding layers keep one
-token less than their window, because the new token makes it whole; until the first decode step they hold the whole prompt. Convolutions keep
-as many columns as their kernel is wide, in the dtype that the model runs in; recurrent states are float32.
+Read in transformers 5.24, cache_utils.py, and proved against it in the tests. A sliding layer keeps one token less than
+its window, because the new token makes it whole; until the first decode step it holds the whole prompt. Convolutions
+keep as many columns as their kernel is wide, in the dtype that the model runs in; recurrent states are float32.
 """
 
 from dataclasses import dataclass
@@ -61,6 +61,18 @@ class TransformersRules:
             for layer in model.layers
             for spec in merged([_mixer(mixer, kv, BYTES[dtype]) for mixer in layer.mixers])
         )
+
+    def default_kv(self, dtype: str) -> str:
+        """The dtype that the model runs in."""
+        return dtype
+
+    def inexact(self, _model: Architecture) -> tuple[str, ...]:
+        """Nothing: what cannot be known exactly is said by the model's facts."""
+        return ()
+
+    def assumptions(self, _model: Architecture) -> tuple[str, ...]:
+        """Nothing: the cache follows from the model."""
+        return ()
 
 
 TRANSFORMERS = TransformersRules()
