@@ -100,7 +100,7 @@ SizeFormatOption = Annotated[SizeFormat, typer.Option("--format", help="table fo
 PlotOption = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Draw bytes over context: .png, .svg or .pdf (pip install llmcli[plot])."
+        "--plot", metavar="FILE", help="Draw bytes over context: .png, .svg or .pdf. Needs the extra `plot`."
     ),
 ]
 VerifyOption = Annotated[
