@@ -1,8 +1,8 @@
 """The cache that transformers' DynamicCache(config=…) makes: it grows with every token.
 
-Read in transformers 5.24, cache_utils.py, and proved against it in the tests. Sliding layers keep one
-token less than their window, because the new token makes it whole; until the first decode step they hold the whole prompt. Convolutions keep
-as many columns as their kernel is wide, in the dtype that the model runs in; recurrent states are float32.
+Read in transformers 5.24, cache_utils.py, and proved against it in the tests. A sliding layer keeps one token less than
+its window, because the new token makes it whole; until the first decode step it holds the whole prompt. Convolutions
+keep as many columns as their kernel is wide, in the dtype that the model runs in; recurrent states are float32.
 """
 
 from dataclasses import dataclass
