@@ -99,9 +99,7 @@ BandwidthOption = Annotated[
 SizeFormatOption = Annotated[SizeFormat, typer.Option("--format", help="table for people, json for programs.")]
 PlotOption = Annotated[
     Path | None,
-    typer.Option(
-        "--plot", metavar="FILE", help="Draw bytes over context: .png, .svg or .pdf. Needs the extra `plot`."
-    ),
+    typer.Option("--plot", metavar="FILE", help="Draw bytes over context: .png, .svg or .pdf. Needs the extra `plot`."),
 ]
 VerifyOption = Annotated[
     Verification | None,

@@ -34,8 +34,10 @@ def plot(subjects: Sequence[Subject], estimates: Sequence[Estimate], asked: Ques
     from llmcli.estimate.render.plot import draw
 
     request = replace(asked.request, contexts=_points(estimates), mix=(), bandwidth=None)
-    draw([estimate(subject, request, asked.engine) for subject in subjects], path)
+    legible = draw([estimate(subject, request, asked.engine) for subject in subjects], path)
     console.say(f"drawn: {display(path)}")
+    if not legible:
+        console.say("notice: no font here has every character of these names; one with them would be Noto Sans CJK")
 
 
 def _points(estimates: Sequence[Estimate]) -> tuple[int, ...]:

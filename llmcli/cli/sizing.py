@@ -9,7 +9,7 @@ from llmcli import console
 from llmcli.cli.estimate import SizeFormat, Verification
 from llmcli.cli.size_flags import Question, SizeFlags, question
 from llmcli.cli.size_plot import check_plot, plot
-from llmcli.cli.verifying import refuse_verifying, verified
+from llmcli.cli.verifying import refuse_verifying, refuse_without_config, verified
 from llmcli.errors import ModelError, UsageError
 from llmcli.estimate.plan import estimate
 from llmcli.estimate.prompt_file import count_prompt, read_prompt
@@ -40,6 +40,8 @@ class Output:
 def answer(sizing: Sizing, output: Output) -> None:
     """Size the models and print the answer: all of them, or the error of the first that cannot be sized."""
     asked = question(sizing.flags)
+    if sizing.verify is not None:
+        refuse_verifying(asked)
     if output.plot is not None:
         check_plot(output.plot)
     prompt = None if sizing.prompt_file is None else read_prompt(sizing.prompt_file)
@@ -84,7 +86,7 @@ def _named(name: str, *, alone: bool) -> Iterator[None]:
 def _sized(subject: Subject, asked: Question, sizing: Sizing, prompt: str | None) -> Estimate:
     request, counted = asked.request, None
     if sizing.verify is not None:
-        refuse_verifying(subject, asked.engine.name)
+        refuse_without_config(subject)
     if prompt is not None and sizing.prompt_file is not None:
         counted = count_prompt(prompt, sizing.prompt_file, subject)
         if request.contexts is None:

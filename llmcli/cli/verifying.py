@@ -1,23 +1,37 @@
 """`--verify`: the one way of `estimate-kv` that loads torch."""
 
-import importlib
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from llmcli import console
+from llmcli.cli.size_flags import Question
 from llmcli.errors import UsageError
+from llmcli.estimate.dtypes import canonical
 from llmcli.estimate.render.proof import agrees
-from llmcli.estimate.report import Estimate, VerifyPart
+from llmcli.estimate.report import Estimate, Row, VerifyPart
 from llmcli.estimate.subject import Subject
-from llmcli.models.json_file import read_json_object
+
+if TYPE_CHECKING:
+    from llmcli.engine.measure_cache import Measured
+
+How = Literal["meta", "real"]
 
 
-def refuse_verifying(subject: Subject, engine: str) -> None:
-    """Raise UsageError for what cannot be built: another engine's cache, a model without a config.json."""
-    if engine != "transformers":
+def refuse_verifying(asked: Question) -> None:
+    """Raise UsageError for a cache that cannot be built: another engine's, a quantized one, one filled in chunks."""
+    engine, request = asked.engine, asked.request
+    if engine.name != "transformers":
+        raise UsageError(f"--verify builds transformers' cache, not that of {engine.name}", "Leave one of them out.")
+    if request.kv_dtype is not None and canonical(request.kv_dtype) is None:
         raise UsageError(
-            f"--verify builds transformers' cache, not that of {engine}", "Leave --verify out, or --engine."
+            f"--verify builds caches of floats, not of {request.kv_dtype}", "Leave --kv-dtype out, or write bf16."
         )
+    if request.prefill_chunk is not None:
+        raise UsageError("--verify fills the cache in one piece, without --prefill-chunk", "Leave one of them out.")
+
+
+def refuse_without_config(subject: Subject) -> None:
+    """Raise UsageError for a model that nothing can be built from."""
     if subject.config is None:
         raise UsageError(
             f"--verify needs a config.json, and {subject.name} has none at hand",
@@ -25,33 +39,33 @@ def refuse_verifying(subject: Subject, engine: str) -> None:
         )
 
 
-def verified(sized: Estimate, subject: Subject, how: str) -> Estimate:
-    """`sized` with what a cache that was really built holds at every context and batch. how: `meta` or `real`."""
-    console.say("notice: --verify loads torch and transformers, and builds the model")
-    config = read_json_object(subject.config) if subject.config else {}
-    contexts = tuple(dict.fromkeys(row.context for row in sized.rows))
-    batches = tuple(dict.fromkeys(row.batch for row in sized.rows))
-    engine = importlib.import_module("llmcli.engine.verify_cache")
-    measured = engine.verify(config, contexts, batches, how, dtype=sized.kv.dtype)
-    parts = tuple(_compared(one, sized, how) for one in measured)
+def verified(sized: Estimate, subject: Subject, how: How) -> Estimate:
+    """`sized` with what a cache that was really built holds at every context and batch.
+
+    Raises ModelError when transformers cannot build the model, OutOfMemory when there is no room for a real one.
+    """
+    console.say("notice: --verify loads torch and transformers, and builds the model …")
+    from llmcli.engine.measure_cache import measure_cache
+
+    sizes = [(row.context, row.batch) for row in sized.rows]
+    needed = max(row.total_bytes for row in sized.rows)
+    measured = measure_cache(subject.config or {}, sizes, how, sized.kv.dtype, needed)
+    parts = tuple(_compared(one, row, sized.model.params, how) for one, row in zip(measured, sized.rows, strict=True))
     wrong = sum(not agrees(part) for part in parts)
     warnings = (f"{wrong} of {len(parts)} caches that were built differ from the estimate",) if wrong else ()
     return replace(sized, verified=parts, warnings=(*sized.warnings, *warnings))
 
 
-def _compared(measured: Any, sized: Estimate, how: str) -> VerifyPart:
-    """measured: context, batch, kv_bytes, kv_peak_bytes and params of a model that was built."""
-    at = (measured.context, measured.batch)
-    row = next(row for row in sized.rows if (row.context, row.batch) == at)
+def _compared(measured: "Measured", row: Row, params: int, how: How) -> VerifyPart:
     return VerifyPart(
         how=how,
         context=row.context,
         batch=row.batch,
         estimated_bytes=row.kv_bytes,
-        measured_bytes=measured.kv_bytes,
-        difference_bytes=measured.kv_bytes - row.kv_bytes,
+        measured_bytes=measured.held_bytes,
+        difference_bytes=measured.held_bytes - row.kv_bytes,
         estimated_peak_bytes=row.kv_peak_bytes,
-        measured_peak_bytes=measured.kv_peak_bytes,
-        estimated_params=sized.model.params,
+        measured_peak_bytes=measured.peak_bytes,
+        estimated_params=params,
         measured_params=measured.params,
     )

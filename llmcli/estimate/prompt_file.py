@@ -51,14 +51,15 @@ def count_prompt(text: str, path: Path, subject: Subject) -> PromptPart:
 
     Raises UsageError where the model has no tokenizer.json at hand, ModelError where that cannot be used.
     """
-    if subject.tokenizer is None:
+    tokenizer = subject.tokenizer()
+    if tokenizer is None:
         raise UsageError(
             f"--prompt-file: {subject.name} has no tokenizer.json at hand to count tokens with",
             "Name a directory that has one beside its config.json, or write the number of tokens: --context.",
         )
-    tokens = _tokens(text, subject.tokenizer)
+    tokens = _tokens(text, tokenizer)
     if not tokens:
-        raise ModelError(f"{subject.tokenizer} makes no tokens of {display(path)}", "Is it the model's tokenizer?")
+        raise ModelError(f"{tokenizer} makes no tokens of {display(path)}", "Is it the model's tokenizer?")
     return PromptPart(display(path), tokens, len(text), len(text) / tokens)
 
 

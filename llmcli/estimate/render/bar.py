@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from llmcli.estimate.render.figures import size_text
-from llmcli.estimate.render.lines import Line, Paper, Span, cells, sentence
+from llmcli.estimate.render.lines import Line, Paper, Span, cells, listed
 from llmcli.estimate.report import Row
 
 _LONGEST = 60
@@ -70,7 +70,7 @@ def legend(bars: Sequence[Bar], paper: Paper) -> list[Line]:
     if sizes:
         named.append(f"{signs[4]} free")
         named += [f"{signs[5]} VRAM {size_text(size)}" for size in sorted(sizes)]
-    return sentence(", ".join(named), paper)
+    return listed(named, paper)
 
 
 def _figures(bars: Sequence[Bar], width: int) -> list[str]:

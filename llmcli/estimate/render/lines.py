@@ -1,7 +1,7 @@
 """Styled lines of text: wrapped on a terminal, whole and plain into a pipe."""
 
+import re
 import sys
-import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,6 +9,11 @@ from llmcli import console
 
 _NARROW = "\u0300"
 """Every character before this one is one cell wide."""
+_LEAST = 12
+"""Characters that a line of text has at least."""
+_GLUE = "\u00a0"
+"""A blank that no line is broken at."""
+_UNIT = re.compile(r"(?<=\d) (?=[GMk]?i?B\b|bytes\b|tokens\b|×)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +60,36 @@ def shown(text: str) -> str:
 
 
 def sentence(text: str, paper: Paper, *, indent: int = 0, style: str = "") -> list[Line]:
-    """One sentence, its further lines indented by two more than the first."""
+    """One sentence, its further lines indented by two more than the first; numbers stay with their units."""
     text = shown(text)
     if not paper.wraps:
         return [(Span(" " * indent + text, style),)]
-    wrapped = textwrap.wrap(
-        text,
-        max(paper.width, indent + 12),
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_on_hyphens=False,
-    )
-    return [(Span(part, style),) for part in wrapped]
+    wrapped = _wrapped(_UNIT.sub(_GLUE, text), max(paper.width, indent + _LEAST), indent)
+    return [(Span(part.replace(_GLUE, " "), style),) for part in wrapped]
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    """`text` in lines of at most `width` columns, broken at blanks, and inside of words that no line can hold."""
+    lines = [" " * indent]
+    for word in text.split(" "):
+        gap = " " if lines[-1].strip() else ""
+        rest = word
+        if cells(lines[-1] + gap + rest) > width and gap:
+            lines.append(" " * (indent + 2))
+            gap = ""
+        while cells(lines[-1] + gap + rest) > width:
+            most = next(i for i in range(len(rest), 0, -1) if i == 1 or cells(lines[-1] + rest[:i]) <= width)
+            lines[-1] += rest[:most]
+            lines.append(" " * (indent + 2))
+            rest = rest[most:]
+        lines[-1] += gap + rest
+    return lines
+
+
+def listed(parts: Iterable[str], paper: Paper) -> list[Line]:
+    """Short texts with commas between them, none broken."""
+    lines = sentence(", ".join(part.replace(" ", _GLUE) for part in parts), paper)
+    return [tuple(Span(span.text.replace(_GLUE, " "), span.style) for span in line) for line in lines]
 
 
 def plain(lines: Iterable[Line]) -> str:

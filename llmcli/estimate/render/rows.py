@@ -32,7 +32,7 @@ def size_layouts(rows: Sequence[Row]) -> list[Layout]:
         more.append(size_column("overhead", rows, lambda row: row.overhead_bytes))
     fits, short = _fits(rows)
     layouts = [(cache, *peak, *more, total, *fits), (cache, *peak, total, *fits), (cache, total, *fits)]
-    return [*layouts, (cache, total, *short)]
+    return [*layouts, (cache, total, *short), (total, *short)]
 
 
 def number_column(heading: str, rows: Sequence[Row], number: Callable[[Row], int]) -> Column:
