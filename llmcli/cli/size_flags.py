@@ -69,10 +69,14 @@ def question(flags: SizeFlags) -> Question:
     return Question(engine, request, found)
 
 
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}…")
+
+
 def _engine(name: str) -> Engine:
     engine = ENGINES.get(name.strip().lower())
     if engine is None:
-        raise UsageError(f"--engine {name!r} is not known", f"Allowed: {', '.join(ENGINES)}.")
+        raise UsageError(f"--engine {_quoted(name)} is not known", f"Allowed: {', '.join(ENGINES)}.")
     return engine
 
 
@@ -88,7 +92,7 @@ def _quant(text: str, engine: Engine, dtype: str | None) -> Quant:
     name = cast("Quant", text.strip())
     if engine.name == "transformers":
         if name not in get_args(Quant):
-            raise UsageError(f"--quant {text!r} cannot be sized", f"Allowed: {', '.join(get_args(Quant))}.")
+            raise UsageError(f"--quant {_quoted(text)} cannot be sized", f"Allowed: {', '.join(get_args(Quant))}.")
         refuse_quant(name, dtype or "auto", "cpu")
     return name
 
@@ -110,7 +114,8 @@ def _batches(text: str) -> tuple[int, ...]:
         number = part.strip()[:_MAX_DIGITS]
         if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MAX_BATCH):
             raise UsageError(
-                f"--batch {part!r} is no number of sequences", f"Write whole numbers from 1 to {_MAX_BATCH}: 1,4."
+                f"--batch {_quoted(part)} is no number of sequences",
+                f"Write whole numbers from 1 to {_MAX_BATCH}: 1,4.",
             )
         sizes.append(int(number))
     return tuple(dict.fromkeys(sizes))
@@ -144,5 +149,5 @@ def _bandwidth(text: str) -> float:
         return float(parse_bytes(_PER_SECOND.sub("", text), "--bandwidth"))
     except UsageError:
         raise UsageError(
-            f"--bandwidth {text[:40]!r} is no bandwidth", "Write bytes per second: 400GB/s (400·10⁹), 3.35TB/s."
+            f"--bandwidth {_quoted(text)} is no bandwidth", "Write bytes per second: 400GB/s (400·10⁹), 3.35TB/s."
         ) from None
