@@ -118,6 +118,7 @@ def test_every_answer_that_was_asked_for_is_there():
         "llama.cpp would hold 8.00 GiB of KV at context 4096, batch 1, 8 × as much",
         "긴 글.txt: 812 tokens, 1400 characters, 1.72 characters per token",
         "GPU 1, NVIDIA H200: 3.00 GiB of 140.00 GiB free",
+        "Not everything fits. What would help, the most effective first:",
         "1. --kv-dtype fp8: 3.00 GiB less, 30.00 GiB in all, does not fit yet, longest context 20000",
         "2. --quant nf4: 2.00 GiB less, 20.00 GiB in all, fits, longest context 40000",
         "requests of 800, 40000, 180000 tokens at once",

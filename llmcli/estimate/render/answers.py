@@ -3,7 +3,7 @@
 from llmcli.estimate.render.columns import Column, table
 from llmcli.estimate.render.figures import size_text, times
 from llmcli.estimate.render.lines import BLANK, Line, Paper, sentence
-from llmcli.estimate.report import AdvicePart, ComparisonPart, DecodePart, Estimate, MixPart, PromptPart
+from llmcli.estimate.report import ComparisonPart, DecodePart, Estimate, MixPart, PromptPart
 from llmcli.units import percent_text, rate_figure
 
 
@@ -13,7 +13,7 @@ def answers(estimate: Estimate, paper: Paper, *, longest: bool = True) -> list[L
     if longest:
         short = [*_longest(estimate), *short]
     lines = [line for text in short for line in sentence(text, paper)]
-    for block in (_advice(estimate.advice, paper), _mix(estimate.mix, paper), _decode(estimate.decode, paper)):
+    for block in (_advice(estimate, paper), _mix(estimate.mix, paper), _decode(estimate.decode, paper)):
         lines += [BLANK, *block] if block and lines else block
     return lines
 
@@ -58,11 +58,13 @@ def _prompt(prompt: PromptPart | None) -> list[str]:
     return [f"{prompt.file}: {prompt.tokens} tokens, {prompt.characters} characters, {rate}"]
 
 
-def _advice(advice: tuple[AdvicePart, ...], paper: Paper) -> list[Line]:
-    if not advice:
+def _advice(estimate: Estimate, paper: Paper) -> list[Line]:
+    if not estimate.advice:
         return []
-    lines = sentence("It does not fit. What would help, the most effective first:", paper)
-    for number, part in enumerate(advice, start=1):
+    some = any(row.fits for row in estimate.rows)
+    says = "Not everything fits" if some else "It does not fit"
+    lines = sentence(f"{says}. What would help, the most effective first:", paper)
+    for number, part in enumerate(estimate.advice, start=1):
         after = f"{size_text(part.total_bytes)} in all, {'fits' if part.fits else 'does not fit yet'}"
         longest = f", longest context {part.max_context}" if part.max_context else ""
         text = f"{number}. {part.change}: {size_text(part.saved_bytes)} less, {after}{longest}"
