@@ -94,7 +94,7 @@ def _sized(subject: Subject, asked: Question, sizing: Sizing, prompt: str | None
             request = replace(request, contexts=(counted.tokens,))
             subject = replace(subject, assumptions=(note, *subject.assumptions))
     sized = replace(estimate(subject, request, asked.engine), prompt=counted, gpus=asked.gpus)
-    return sized if sizing.verify is None else verified(sized, subject, sizing.verify.value)
+    return sized if sizing.verify is None else verified(sized, subject, asked, sizing.verify.value)
 
 
 def _show(estimates: Sequence[Estimate], subjects: Sequence[Subject], how: SizeFormat) -> None:

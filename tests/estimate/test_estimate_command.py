@@ -86,14 +86,13 @@ def test_contexts_and_batches_make_the_rows(capsys, config):
 
 
 def test_fits_and_the_longest_context(capsys, config):
-    small = answer(capsys, config, "--context", "200", "--vram", "250kB")
-    assert (small["rows"][0]["fits"], small["max_context"]) == (
-        False,
-        (250_000 - small["rows"][0]["weights_bytes"]) // 384,
-    )
-    assert small["rows"][0]["headroom_bytes"] < 0
-    large = answer(capsys, config, "--context", "200", "--vram", "1GB")
-    assert (large["rows"][0]["fits"], large["max_context"]) == (True, 256)
+    whole = answer(capsys, config, "--context", "100", "--vram", "1GB")
+    assert (whole["rows"][0]["fits"], whole["max_context"]) == (True, 256)
+    exactly = answer(capsys, config, "--context", "100,101", "--vram", f"{whole['rows'][0]['total_bytes']}B")
+    assert [row["fits"] for row in exactly["rows"]] == [True, False]
+    assert exactly["rows"][0]["headroom_bytes"] == 0
+    assert exactly["rows"][1]["headroom_bytes"] < 0
+    assert exactly["max_context"] == 100
 
 
 def test_a_directory_a_config_and_a_gguf_of_one_model_agree(capsys, tmp_path, config):
@@ -212,7 +211,6 @@ def test_warnings_of_the_table_go_to_stderr(capsys, config):
         (["--plot", "kv.jpg"], ".png, .svg, .pdf"),
         (["--plot", "no-such-folder/kv.png"], "no-such-folder is no directory"),
         (["--verify=maybe"], "'meta', 'real'"),
-        (["--verify", "--prefill-chunk", "512"], "--prefill-chunk"),
         (["--prompt-file", "no-such-file.txt"], "--prompt-file"),
         (["--format", "xml"], "--format"),
         (["--context", str(2**40), "--batch", str(2**20), "--dtype", "fp32"], "2**63"),

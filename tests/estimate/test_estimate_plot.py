@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from answers import GIB, estimate, row
 from tiny import tiny
 
 from llmcli.cli.app import run
+from llmcli.estimate.render.plot import draw
 
 
 @pytest.fixture
@@ -43,7 +45,16 @@ def test_what_is_drawn_is_written_in_it(capsys, tmp_path, config):
         "context in",
     ):
         assert text in drawn, text
-    assert "activations" not in drawn
+
+
+def test_parts_that_nothing_is_known_of_are_not_in_the_legend(tmp_path):
+    for overhead, there in ((None, False), (GIB, True)):
+        rows = [row(context, kv=context * 2**20, overhead=overhead, vram=8 * GIB) for context in (1, 4096)]
+        assert draw([estimate("plain name", rows)], tmp_path / "kv.svg")
+        drawn = (tmp_path / "kv.svg").read_text(encoding="utf-8")
+        assert ("overhead" in drawn) == there
+        assert "weights" in drawn
+        assert "activations" not in drawn
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(capsys, tmp_path, config):

@@ -51,6 +51,11 @@ def test_the_real_cache_equals_the_estimate(capsys, config, flags, how):
     assert "loads torch" in said
 
 
+def test_the_peak_is_that_of_a_prefill_in_one_piece_whatever_chunks_are_asked_for(capsys, config):
+    data, _ = verified(capsys, config, "--verify", "--prefill-chunk", "4")
+    assert all(part["measured_peak_bytes"] == part["estimated_peak_bytes"] for part in data["verified"])
+
+
 def test_a_model_may_stand_behind_the_bare_flag(capsys, config):
     data, _ = verified(capsys, "--verify", config)
     assert data["model"]["name"] == "llama"
@@ -70,10 +75,9 @@ def test_a_difference_is_shown_and_warned_about(capsys, monkeypatch, config):
     [
         ("llama.cpp", SizeRequest(), "not that of llama.cpp"),
         ("transformers", SizeRequest(kv_dtype="int4"), "not of int4"),
-        ("transformers", SizeRequest(prefill_chunk=512), "--prefill-chunk"),
     ],
 )
-def test_only_what_transformers_fills_in_one_piece_can_be_compared(engine, request_, word):
+def test_only_floats_that_transformers_keeps_can_be_compared(engine, request_, word):
     with pytest.raises(UsageError, match=word):
         refuse_verifying(Question(SimpleNamespace(name=engine), request_))
     refuse_verifying(Question(TRANSFORMERS, SizeRequest(kv_dtype="bf16")))

@@ -22,7 +22,9 @@ def agrees(part: VerifyPart) -> bool:
 def _text(part: VerifyPart) -> str:
     figures = (
         _compared("cache", part.measured_bytes, part.estimated_bytes, " bytes"),
-        _compared("at prefill", part.measured_peak_bytes, part.estimated_peak_bytes, " bytes"),
+        _compared(
+            "at the end of a prefill in one piece", part.measured_peak_bytes, part.estimated_peak_bytes, " bytes"
+        ),
         _compared("parameters", part.measured_params, part.estimated_params, ""),
     )
     return f"measured ({part.how}) at context {part.context}, batch {part.batch}: {', '.join(figures)}"
