@@ -1,11 +1,11 @@
 """Find a model argument and read what is needed to size it: the one part of the estimate that touches files."""
 
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from llmcli.errors import ModelError, ModelNotFound
+from llmcli.estimate import catalogue
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import DTYPE, from_gguf
@@ -13,17 +13,23 @@ from llmcli.estimate.subject import Subject
 from llmcli.models.gguf import read_gguf
 from llmcli.models.json_file import read_json_object
 from llmcli.models.locate import Located, locate
-from llmcli.models.registry import load_registry
+from llmcli.models.place import nearest
+from llmcli.models.registry import Registry, load_registry
+from llmcli.models.safetensors import Checkpoint
+from llmcli.models.source import HubSource
 
 CONFIG = "config.json"
-_CATALOGUE = Path(__file__).with_name("catalogue.toml")
+TOKENIZER = "tokenizer.json"
 _FROM_GGUF = f"llmcli loads a GGUF file dequantized to {DTYPE}"
+_OWN = "sized from llmcli's own catalogue"
 
 
 def find(argument: str | None, user_registry: Path | None) -> Subject:
-    """The model that `argument` names: an alias, a directory, a config file, a GGUF file; None: the default.
+    """The model that `argument` names; None: the registry's default.
 
-    Raises ModelNotFound, ModelError for a file that cannot be read or sized, ConfigError for a registry at fault.
+    An alias, a directory, a config file, a GGUF file, a name of the catalogue, or a hub id, of which config and headers
+    are fetched. Raises ModelNotFound, ModelError for a file that cannot be read or sized, ConfigError for a registry at
+    fault, LlmcliError for a hub that does not answer.
     """
     try:
         return _find(argument, user_registry)
@@ -34,7 +40,11 @@ def find(argument: str | None, user_registry: Path | None) -> Subject:
 def _find(argument: str | None, user_registry: Path | None) -> Subject:
     if argument is not None and argument.lower().endswith(".json") and (path := Path(argument)).is_file():
         return _config_subject(path, path.parent.resolve().name if path.name == CONFIG else path.stem)
-    located = locate(argument, load_registry(user_registry))
+    registry = load_registry(user_registry)
+    repository = catalogue.repository_named(argument or "")
+    if argument and repository and argument not in registry and not Path(argument).exists():
+        return _catalogued(argument, repository, f"{argument} ({repository}): {_OWN}")
+    located = _locate(argument, registry)
     subject = _located_subject(located)
     context = located.entry.context if located.entry else None
     if context is not None and (subject.limit is None or context < subject.limit):
@@ -42,26 +52,59 @@ def _find(argument: str | None, user_registry: Path | None) -> Subject:
     return subject
 
 
+def _locate(argument: str | None, registry: Registry) -> Located:
+    try:
+        return locate(argument, registry)
+    except ModelNotFound as error:
+        near = nearest(argument or "", (*registry.names(), *catalogue.names()))
+        if near is None or near in registry:
+            raise
+        raise ModelNotFound(error.message, f"Did you mean {near}?") from None
+
+
 def _located_subject(located: Located) -> Subject:
-    if located.kind in {"hub", "wheel"} and located.original is None:
-        return _catalogued(located)
-    path = located.require()
-    return _gguf_subject(path, located.name) if path.is_file() else _directory_subject(path, located.name)
+    if located.original is not None or located.kind not in {"hub", "wheel"}:
+        path = located.require()
+        return _gguf_subject(path, located.name) if path.is_file() else _directory_subject(path, located.name)
+    key = catalogue_key(located)
+    if catalogue.row_of(key) is not None:
+        note = f"{located.name} is not on this disk yet: {_OWN}"
+        subject = _catalogued(located.name, key or "", note)
+        return replace(subject, assumptions=(note, _FROM_GGUF)) if located.kind == "wheel" else subject
+    if located.hub is not None:
+        return _hub_subject(located, located.hub)
+    raise ModelNotFound(f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}")
 
 
 def _gguf_subject(path: Path, name: str) -> Subject:
     header = read_gguf(path)
     model = from_gguf(header)
     stored = f"; on disk mostly {header.main_type}" if header.main_type else ""
-    return Subject(name, model, model.positions, assumptions=(_FROM_GGUF + stored,))
+    return Subject(
+        name,
+        model,
+        model.positions,
+        stored_bytes=sum(tensor.size for tensor in header.tensors),
+        packed=True,
+        assumptions=(_FROM_GGUF + stored,),
+    )
 
 
 def _config_subject(path: Path, name: str) -> Subject:
-    model = from_config(read_config(path))
+    values = read_json_object(path)
+    model = from_config(Config(str(path), values))
     warnings = model.warnings
     if model.quantization:
         warnings += (f"the checkpoint is quantized already ({model.quantization}): its files may be smaller",)
-    return Subject(name, model, model.positions, warnings=warnings)
+    beside = path.with_name(TOKENIZER)
+    return Subject(
+        name,
+        model,
+        model.positions,
+        config=values,
+        tokenizer=lambda: beside if beside.is_file() else None,
+        warnings=warnings,
+    )
 
 
 def _directory_subject(directory: Path, name: str) -> Subject:
@@ -73,37 +116,44 @@ def _directory_subject(directory: Path, name: str) -> Subject:
         return subject
     from llmcli.models.safetensors import read_checkpoint
 
-    checkpoint = read_checkpoint(directory)
+    return _with_weights(subject, read_checkpoint(directory))
+
+
+def _hub_subject(located: Located, source: HubSource) -> Subject:
+    """A model that is only on the hub: its config and the headers of its weights."""
+    from llmcli.models.hub_header import fetch_tokenizer, read_headers
+
+    facts = read_headers(source, located.near)
+    subject = _with_weights(_config_subject(facts.config, located.name), facts.checkpoint)
+    looked_up = f"{located.name} is not on this disk: config and headers of {facts.commit[:12]} on the hub"
+    return replace(subject, tokenizer=lambda: fetch_tokenizer(facts), assumptions=(looked_up, *subject.assumptions))
+
+
+def _with_weights(subject: Subject, checkpoint: Checkpoint) -> Subject:
+    """With the bytes of the tensors as they are stored, and the dtype where the config leaves it open."""
     model = subject.architecture
+    subject = replace(subject, stored_bytes=checkpoint.bytes)
     if model.quantization:
-        return replace(subject, stored_bytes=checkpoint.bytes, warnings=model.warnings)
+        return replace(subject, warnings=model.warnings)
     if model.dtype is None:
-        model = replace(model, dtype=checkpoint.main_dtype)
-    warnings = subject.warnings
+        subject = replace(subject, architecture=replace(model, dtype=checkpoint.main_dtype))
     if checkpoint.params < model.params:
-        warnings += (f"tensors are missing: the files hold {checkpoint.params} of {model.params} parameters",)
-    return replace(subject, architecture=model, warnings=warnings)
+        missing = f"tensors are missing: the files hold {checkpoint.params} of {model.params} parameters"
+        return replace(subject, warnings=(*subject.warnings, missing))
+    return subject
+
+
+def _catalogued(name: str, key: str, note: str) -> Subject:
+    values = catalogue.row_of(key)
+    model = from_config(Config(f"{catalogue.FILE.name}, {name}", values or {}))
+    return Subject(name, model, model.positions, config=values, assumptions=(note,), warnings=model.warnings)
+
+
+def catalogue_key(located: Located) -> str | None:
+    """What the catalogue knows a model by that is not on this disk."""
+    return located.hub.repo if located.hub else located.entry.sha256 if located.entry else None
 
 
 def catalogued_config(located: Located) -> dict[str, Any] | None:
     """What the config.json of a model that is not on this disk says, as far as llmcli's own catalogue knows it."""
-    key = located.hub.repo if located.hub else located.entry.sha256 if located.entry else None
-    row = tomllib.loads(_CATALOGUE.read_text(encoding="utf-8")).get(key or "")
-    return None if row is None else {name: None if value == "" else value for name, value in row.items()}
-
-
-def _catalogued(located: Located) -> Subject:
-    values = catalogued_config(located)
-    if values is None:
-        raise ModelNotFound(
-            f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}"
-        )
-    model = from_config(Config(f"{_CATALOGUE.name}, {located.name}", values))
-    absent = f"{located.name} is not on this disk yet: sized from llmcli's own catalogue"
-    notes = (absent, _FROM_GGUF) if located.kind == "wheel" else (absent,)
-    return Subject(located.name, model, model.positions, assumptions=notes)
-
-
-def read_config(path: Path) -> Config:
-    """Read a config.json. Raises ModelError when it cannot be read or is no JSON object."""
-    return Config(str(path), read_json_object(path))
+    return catalogue.row_of(catalogue_key(located))

@@ -6,19 +6,18 @@ Built on torch's meta device, where tensors have shapes and no memory, so that a
 from collections.abc import Iterable
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig, DynamicCache, PreTrainedModel
+from transformers import BitsAndBytesConfig, DynamicCache, PreTrainedModel
 from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
+from llmcli.engine.measure_cache import build_model, fill_cache, held_bytes, resident_bytes
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import Config
 from llmcli.estimate.dtypes import FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.layers import Layers, peak_bytes, steady_bytes
-
-NOT_HELD = {"_sliding_window_tensor", "cumulative_length"}
 
 
 def facts_of(values: dict[str, object]) -> Architecture:
@@ -30,39 +29,12 @@ def storage_of(values: dict[str, object], dtype: str = "bfloat16") -> Layers:
 
 
 def build(values: dict[str, object], device: str = "meta", dtype: torch.dtype = torch.bfloat16) -> PreTrainedModel:
-    config = AutoConfig.for_model(**values)
-    with torch.device(device):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+    return build_model(values, device, dtype)
 
 
-def held_tensors(cache: DynamicCache) -> Iterable[torch.Tensor]:
-    for layer in cache.layers:
-        for name, value in vars(layer).items():
-            if name not in NOT_HELD:
-                parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-                yield from (part for part in parts if isinstance(part, torch.Tensor))
-
-
-def held_bytes(cache: DynamicCache) -> int:
-    """Bytes of the rows that the cache holds."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in held_tensors(cache))
-
-
-def resident_bytes(cache: DynamicCache) -> int:
-    """Bytes of the memory behind them: after a prefill a sliding layer's rows are a view of the whole prompt's."""
-    storages = {id(tensor.untyped_storage()): tensor.untyped_storage().nbytes() for tensor in held_tensors(cache)}
-    return sum(storages.values())
-
-
-def fill(model: PreTrainedModel, batch: int, prompt: int, steps: int, device: str = "meta") -> DynamicCache:
+def fill(model: PreTrainedModel, batch: int, prompt: int, steps: int) -> DynamicCache:
     """A cache after a prefill of `prompt` tokens in one piece and `steps` decode steps."""
-    cache = DynamicCache(config=model.config)
-    ids = torch.zeros(batch, prompt, dtype=torch.long, device=device)
-    with torch.no_grad():
-        model(input_ids=ids, cache=cache, use_cache=True, logits_to_keep=1)
-        for _ in range(steps):
-            model(input_ids=ids[:, :1], cache=cache, use_cache=True)
-    return cache
+    return fill_cache(model, batch, prompt, steps)
 
 
 def check_cache(
@@ -72,9 +44,9 @@ def check_cache(
     model, layers = build(values, device), storage_of(values)
     for batch in batches:
         for length in lengths:
-            peak = resident_bytes(fill(model, batch, length, 0, device))
+            peak = resident_bytes(fill(model, batch, length, 0))
             assert peak == batch * peak_bytes(layers, length), ("end of prefill", length, batch)
-            held = held_bytes(fill(model, batch, length, 2, device))
+            held = held_bytes(fill(model, batch, length, 2))
             assert held == batch * steady_bytes(layers, length + 2), ("after decode", length + 2, batch)
 
 

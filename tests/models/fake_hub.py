@@ -176,11 +176,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         contents = (c for known in self.hub.repositories.values() for c in known.commits.values())
         content = next(c[name] for c in contents if name in c and hashlib.sha256(c[name]).hexdigest() == digest)
-        start, ranged = 0, self.headers.get("Range")
+        start, end, ranged = 0, len(content), self.headers.get("Range")
         if ranged and self.hub.ranges:
-            start = int(ranged.removeprefix("bytes=").split("-")[0])
-        headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
-        self._send(206 if start else 200, content[start:], headers, name=name, start=start)
+            first, _, last = ranged.removeprefix("bytes=").partition("-")
+            start, end = int(first), min(len(content), int(last) + 1 if last else len(content))
+        part = start > 0 or end < len(content)
+        headers = {"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"} if part else {}
+        self._send(206 if part else 200, content[start:end], headers, name=name, start=start)
 
     def _refuse(self, status, code, message, more=None):
         self._send(status, message.encode(), {"X-Error-Code": code, "X-Error-Message": message} | (more or {}))

@@ -532,12 +532,11 @@ def test_a_snapshot_that_lacks_a_file_is_not_whole(tmp_path, tiny_files, gone):
 
 def test_a_model_on_disk_is_sized_from_its_files(hub, llmcli, tiny_files):
     hub.add("org/tiny", tiny_files)
-    before = llmcli("estimate-kv", "org/tiny")
-    refused(before, 3, "llmcli models pull org/tiny")
     llmcli("models", "pull", "org/tiny")
-    sized = llmcli("estimate-kv", "org/tiny", "--format", "json")
-    assert sized.returncode == 0, sized.stderr
-    assert json.loads(sized.stdout)["model"]["architecture"] == "llama"
+    hub.requests.clear()
+    answer = sized(llmcli("estimate-kv", "org/tiny", "--format", "json"))
+    assert answer["model"]["architecture"] == "llama"
+    assert hub.requests == []
 
 
 def test_an_entry_of_the_hub_is_fetched_by_its_name(hub, llmcli, tiny_files):
@@ -549,3 +548,50 @@ def test_an_entry_of_the_hub_is_fetched_by_its_name(hub, llmcli, tiny_files):
     assert (model["name"], model["source"], model["revision"]) == ("mine", "hub:org/tiny@main", commit)
     assert model["context_limit"] == 64
     assert json.loads(llmcli("models", "show", "mine", "--format", "json").stdout)["revision"] == commit
+
+
+def sized(ended):
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_a_model_of_the_hub_is_sized_by_its_config_and_headers(hub, llmcli, tiny_files, tmp_path):
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    weights = {name: content for name, content in tiny_files.items() if name.startswith("model-")}
+    for name, content in tiny_files.items():
+        if "/" not in name:
+            (folder / name).write_bytes(content)
+    large = {name: content + bytes(300_000) for name, content in weights.items()}  # more than any header
+    commit = hub.add("org/tiny", tiny_files | large)
+    answer = sized(llmcli("estimate-kv", "org/tiny", "--format", "json"))
+    assert answer["rows"] == sized(llmcli("estimate-kv", str(folder), "--format", "json"))["rows"]
+    assert any(commit[:12] in note for note in answer["assumptions"])
+    assert not list(snapshot(commit).glob("*.safetensors"))
+    for name in weights:
+        ranges = hub.asked(name)
+        assert ranges
+        assert all(asked is not None and asked.partition("-")[2] for asked in ranges), ranges
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "words"),
+    [
+        ({"HF_HUB_OFFLINE": "1"}, 3, ["HF_HUB_OFFLINE"]),
+        ({"HF_ENDPOINT": "http://127.0.0.1:9"}, 3, ["cannot be reached"]),
+    ],
+)
+def test_a_model_of_the_hub_that_cannot_be_looked_up_is_told(hub, llmcli, environment, code, words):
+    refused(llmcli("estimate-kv", "org/tiny", **environment), code, *words)
+
+
+def test_a_damaged_header_on_the_hub_is_named(hub, llmcli, tiny_files):
+    files = {name: bytes(20_000) if name.startswith("model-") else content for name, content in tiny_files.items()}
+    hub.add("org/tiny", files)
+    refused(llmcli("estimate-kv", "org/tiny"), 3, "header", "damaged")
+
+
+def test_a_well_known_model_is_sized_without_asking_the_hub(hub, llmcli):
+    answer = sized(llmcli("estimate-kv", "Qwen/Qwen3-8B", "--format", "json"))
+    assert answer["model"]["params"] == 8_190_735_360
+    assert hub.requests == []
