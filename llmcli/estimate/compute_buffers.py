@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.engines.llama_cpp import UBATCH
+from llmcli.estimate.engines.vllm import MAX_BATCHED_TOKENS
 
-UBATCH = 512
-BATCHED_TOKENS = 2048
 VLLM_SEQUENCES = 256
 _FLOAT32 = 4
 _FLOAT16 = 2
@@ -34,5 +34,5 @@ def vllm_profile(model: Architecture, element: int, tokens: int) -> int:
     return max(tokens * width * element, VLLM_SEQUENCES * model.vocabulary * (element + _FLOAT32))
 
 
-CHUNKS: Mapping[str, int] = {"llama.cpp": UBATCH, "vllm": BATCHED_TOKENS}
+CHUNKS: Mapping[str, int] = {"llama.cpp": UBATCH, "vllm": MAX_BATCHED_TOKENS}
 """Tokens per forward that an engine reserves for, unless it is told otherwise."""

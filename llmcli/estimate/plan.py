@@ -41,7 +41,7 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
         engine=engine.name,
         engine_version=engine.version,
         model=ModelPart(subject.name, model.model_type, model.params, model.active_params, model.vision_params),
-        kv=kv_part(sizer.layers, sizer.kv.name, (*model.inexact, *sizer.kv.inexact)),
+        kv=kv_part(sizer.layers, sizer.kv.name, _inexact(sizer)),
         rows=rows,
         max_context=longest,
         comparison=others,
@@ -51,7 +51,7 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
         advice=advise(subject, request, engine, rows),
         decode=decode_parts(sizer, rows, request.bandwidth),
         verified=(),
-        assumptions=(*subject.assumptions, *_assumptions(sizer, request, engine), *notes),
+        assumptions=(*subject.assumptions, *_assumptions(sizer, request), *notes),
         warnings=(
             *subject.warnings,
             *sizer.loaded.warnings,
@@ -85,8 +85,15 @@ def kv_part(layers: Layers, dtype: str, inexact: tuple[str, ...]) -> KvPart:
     )
 
 
-def _assumptions(sizer: Sizer, request: SizeRequest, engine: Engine) -> tuple[str, ...]:
-    notes = [*sizer.loaded.assumptions, chunk_note(sizer.moments), overhead_of(engine.name, request.overhead)[1]]
+def _inexact(sizer: Sizer) -> tuple[str, ...]:
+    """Why sizes are not exact: because of the model, of the engine, or of the format."""
+    return (*sizer.model.inexact, *sizer.engine.inexact(sizer.model), *sizer.kv.inexact)
+
+
+def _assumptions(sizer: Sizer, request: SizeRequest) -> tuple[str, ...]:
+    model, engine = sizer.model, sizer.engine
+    notes = [*engine.assumptions(model), *sizer.loaded.assumptions, chunk_note(sizer.moments)]
+    notes.append(overhead_of(engine.name, request.overhead)[1])
     if len(sizer.vram or ()) > 1:
         notes.append(
             "several devices: split by whole layers, so up to one layer's room stays empty on all but the last"

@@ -1,11 +1,13 @@
 """Sizes of one model in one setting, row by row."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.devices import Need, headroom
 from llmcli.estimate.dtypes import BYTES, Format
+from llmcli.estimate.engines.llama_cpp import LlamaCppRules
 from llmcli.estimate.engines.rules import Engine
+from llmcli.estimate.engines.vllm import VllmRules
 from llmcli.estimate.fitting import UNLIMITED, largest
 from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, shared_bytes, steady_bytes
 from llmcli.estimate.loading import Loaded, load
@@ -15,19 +17,18 @@ from llmcli.estimate.report import Row
 from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.subject import Subject
 
-_DEFAULT_KV = {"llama.cpp": "f16"}
-"""What an engine keeps its cache in unless it is told otherwise; the others: what the model runs in."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sizer:
     """Sizes of one model in one setting.
 
-    kv: the format of the cache; layers: what it holds. overhead: bytes on each device. vram: bytes of each device, None
-    where nothing is asked about fitting. largest_layer: the share of the weights that the largest layer has.
+    engine: as it is told to read prompts. kv: the format of the cache; layers: what it holds. overhead: bytes on each
+    device. vram: bytes of each device, None where nothing is asked about fitting. largest_layer: the share of the
+    weights that the largest layer has.
     """
 
     model: Architecture
+    engine: Engine
     loaded: Loaded
     kv: Format
     layers: Layers
@@ -106,14 +107,22 @@ class Sizer:
         return largest(lambda context: self.fits(context, batch), limit or UNLIMITED)
 
 
+def reading(engine: Engine, chunk: int) -> Engine:
+    """The engine told to compute `chunk` tokens at once, where its cache depends on that."""
+    if isinstance(engine, LlamaCppRules):
+        return replace(engine, ubatch=chunk)
+    return replace(engine, max_batched_tokens=chunk) if isinstance(engine, VllmRules) else engine
+
+
 def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     """The sizes of `subject` as `request` asks for them.
 
     Raises UsageError for a format that the engine does not have, ModelError for a model that it does not run.
     """
     model = subject.architecture
+    engine = engine if request.prefill_chunk is None else reading(engine, request.prefill_chunk)
     loaded = load(subject, request, engine.name)
-    kv = engine.kv_format(request.kv_dtype or _DEFAULT_KV.get(engine.name, loaded.dtype))
+    kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
     runs_in = kv.name if kv.name in BYTES else loaded.dtype
     layers = engine.storage(model, kv, runs_in)
     if request.prefill_chunk and engine.name == "transformers":
@@ -121,6 +130,7 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     largest_layer = max((layer.count.total for layer in model.layers), default=0) / max(1, model.params)
     return Sizer(
         model=model,
+        engine=engine,
         loaded=loaded,
         kv=kv,
         layers=layers,
