@@ -65,10 +65,12 @@ _DBRX = {
 
 
 def tiny(model_type: str, **changes: object) -> dict[str, object]:
-    """Six layers of 64 channels, 8 heads, 2 KV heads; 6 experts, of which a token uses 2; windows of 16 tokens."""
-    if model_type == "dbrx":
-        return _DBRX | changes
-    return {"model_type": model_type} | _COMMON | _OWN[model_type] | changes
+    """Six layers of 64 channels, 8 heads, 2 KV heads; 6 experts, of which a token uses 2; windows of 16 tokens.
+
+    A change to ... takes a key away.
+    """
+    base = _DBRX if model_type == "dbrx" else {"model_type": model_type} | _COMMON | _OWN[model_type]
+    return {key: value for key, value in (base | changes).items() if value is not ...}
 
 
 TYPES = (*sorted(_OWN), "dbrx")
