@@ -20,7 +20,10 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     # experts: a mixture of experts in place of the MLP
     "mixture": (),
     # one compressed row per token
-    "latent": (),
+    "latent": (
+        "axk1", "axk2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "hy_v4",
+        "kimi_k2", "minicpm3", "mistral4", "sarvam_mla", "youtu",
+    ),
     # states of a fixed size
     "recurrent": (),
     # both kinds of layers
