@@ -44,8 +44,8 @@ def held_tensors(cache: DynamicCache) -> Iterable[torch.Tensor]:
 
 
 def held_bytes(cache: DynamicCache) -> int:
-    """Bytes of the rows that the cache holds."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in held_tensors(cache))
+    """Bytes of the rows that the cache holds, a tensor that is keys and values at once counted once."""
+    return sum(one.numel() * one.element_size() for one in {id(one): one for one in held_tensors(cache)}.values())
 
 
 def resident_bytes(cache: DynamicCache) -> int:

@@ -15,7 +15,7 @@ from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, linear, tensor
 from llmcli.estimate.experts import Experts, Mixture, SparseRule
 from llmcli.estimate.facts import Blueprint
-from llmcli.estimate.families import indexers
+from llmcli.estimate.families import deepseek_v4, dots3, indexers, longcat, minimax_m3
 from llmcli.estimate.families.latent_attention import VALUE_DIM, LatentShape
 from llmcli.estimate.families.latent_decoder import LatentModel, LatentStyle, build
 
@@ -109,6 +109,10 @@ def _sarvam(config: Config) -> Blueprint:
 
 
 BUILDERS = {model_type: partial(build, style=style) for model_type, style in STYLES.items()} | {
+    "deepseek_v4": deepseek_v4.build,
+    "dots3_note_text": dots3.build,
+    "longcat_flash": longcat.build,
     "minicpm3": _minicpm3,
+    "minimax_m3_vl_text": minimax_m3.build,
     "sarvam_mla": _sarvam,
 }

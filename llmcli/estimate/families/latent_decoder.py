@@ -15,7 +15,10 @@ from llmcli.estimate.windows import WindowRule, cache_rule
 
 @dataclass(frozen=True, slots=True)
 class LatentModel:
-    """The sizes of a model: channels of a layer and of a dense MLP, 0 where there is none; the experts of each layer."""
+    """The sizes of a model. hidden, intermediate: channels of a layer and of a dense MLP, 0 where there is none.
+
+    experts: those of each layer, None for a dense one.
+    """
 
     hidden: int
     intermediate: int
