@@ -14,7 +14,7 @@ WRONG = {
     "no experts per token": (without(tiny_latent("deepseek_v2"), "num_experts_per_tok"), "num_experts_per_tok"),
     "more experts per token than there are": (
         tiny_latent("deepseek_v3", num_experts_per_tok=9),
-        "9 is more than the 8",
+        "9 is not from 1 to 8",
     ),
     "another layer type": (tiny_latent("deepseek_v32", layer_types=["full_attention"] * 4), "'full_attention'"),
     "another MLP type": (tiny_latent("glm4_moe_lite", mlp_layer_types=["dense"] * 3 + ["moe"]), "'moe'"),

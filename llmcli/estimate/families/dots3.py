@@ -13,7 +13,7 @@ from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.counts import Count, gated_mlp, linear, tensor
-from llmcli.estimate.experts import Experts, Mixture
+from llmcli.estimate.experts import SHARED, Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Latent, Layer
 from llmcli.estimate.families.indexers import INDEXED_ATTENTION
 from llmcli.estimate.families.latent_attention import LatentShape, indexer_of, latent_shape
@@ -147,6 +147,4 @@ def _with_shared_width(config: Config) -> Config:
     return replace(config, values={**config.values, "shared_experts_intermediate_size": width})
 
 
-_MIXTURE = Mixture(
-    shared_number="n_shared_experts", shared_width="shared_experts_intermediate_size", sparse=by_type(_sparse)
-)
+_MIXTURE = Mixture(shared_number=SHARED, shared_width="shared_experts_intermediate_size", sparse=by_type(_sparse))

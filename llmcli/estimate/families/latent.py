@@ -13,19 +13,14 @@ from llmcli.estimate import config as keys
 from llmcli.estimate import sparse
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, linear, tensor
-from llmcli.estimate.experts import Experts, Mixture, SparseRule
+from llmcli.estimate.experts import SHARED, Experts, Mixture, SparseRule
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families import deepseek_v4, dots3, indexers, longcat, minimax_m3
 from llmcli.estimate.families.latent_attention import VALUE_DIM, LatentShape
 from llmcli.estimate.families.latent_decoder import LatentModel, LatentStyle, build
 
 _FIRST_DENSE = "first_k_dense_replace"
-_MIXTURE = Mixture(shared_number="n_shared_experts", sparse=sparse.after(_FIRST_DENSE))
-
-
-def _after_one(_config: Config, layers: int) -> tuple[bool, ...]:
-    """All layers but the first."""
-    return tuple(index > 0 for index in range(layers))
+_MIXTURE = Mixture(shared_number=SHARED, sparse=sparse.after(_FIRST_DENSE))
 
 
 def _by_frequency(config: Config, layers: int) -> tuple[bool, ...]:
@@ -79,10 +74,10 @@ STYLES: Mapping[str, LatentStyle] = {
     "deepseek_v2": LatentStyle(replace(_MIXTURE, shared_bias="mlp_bias"), mlp_bias="mlp_bias"),
     "deepseek_v3": _DEEPSEEK,
     "deepseek_v32": _INDEXED,
-    "glm4_moe_lite": LatentStyle(_typed(_after_one)),
+    "glm4_moe_lite": LatentStyle(_typed(sparse.but_first(1))),
     "glm_moe_dsa": replace(_INDEXED, indexers=indexers.by_schedule),
     "hy_v4": replace(
-        _INDEXED, mixture=_typed(_after_one), indexers=indexers.by_fours, more=_streams, around=_streams_head
+        _INDEXED, mixture=_typed(sparse.but_first(1)), indexers=indexers.by_fours, more=_streams, around=_streams_head
     ),
     # DeepSeek-V3 under the name that its own code gives it: no model type of transformers, so without class defaults
     "kimi_k2": _DEEPSEEK,
@@ -101,18 +96,10 @@ def _minicpm3(config: Config) -> Blueprint:
     return build(config, STYLES["minicpm3"])
 
 
-def _sarvam(config: Config) -> Blueprint:
-    """Sarvam: its own name for the number of shared experts."""
-    if "num_shared_experts" in config.values:
-        config = replace(config, values={"n_shared_experts": config.values["num_shared_experts"], **config.values})
-    return build(config, STYLES["sarvam_mla"])
-
-
 BUILDERS = {model_type: partial(build, style=style) for model_type, style in STYLES.items()} | {
     "deepseek_v4": deepseek_v4.build,
     "dots3_note_text": dots3.build,
     "longcat_flash": longcat.build,
     "minicpm3": _minicpm3,
     "minimax_m3_vl_text": minimax_m3.build,
-    "sarvam_mla": _sarvam,
 }

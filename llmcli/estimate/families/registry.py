@@ -18,7 +18,12 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     # windows: dense decoders whose layers differ, most of them in what they see
     "sliding": (),
     # experts: a mixture of experts in place of the MLP
-    "mixture": (),
+    "mixture": (
+        "afmoe", "aria_text", "beam", "cohere2_moe", "dbrx", "doge", "dots1", "ernie4_5_moe", "exaone_moe", "flex_olmo",
+        "flint", "glm4_moe", "gpt_oss", "granitemoe", "granitemoe_swa", "granitemoeshared", "hunyuan_v1_moe", "hy_v3",
+        "jetmoe", "kolibri1", "laguna", "llama4_text", "mellum", "mimo_v2_flash", "minimax_m2", "mixtral", "olmoe",
+        "phimoe", "qwen2_moe", "qwen3_moe", "sarvam_moe", "solar_open",
+    ),
     # one compressed row per token
     "latent": (
         "axk1", "axk2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "dots3_note_text",
