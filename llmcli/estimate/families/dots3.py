@@ -40,10 +40,14 @@ def build(config: Config) -> Blueprint:
     types = _types(config, number)
     shapes = _shapes(config, types)
     model = latent_model(config, _MIXTURE(_with_shared_width(config), number))
-    layers = tuple(
-        Layer((_mixer(config, shape, kind),), _count(config, shape, kind) + _mlp(model, experts))
-        for shape, kind, experts in zip(shapes, types, model.experts, strict=True)
-    )
+    kinds = list(zip(shapes, types, model.experts, strict=True))
+    made = {
+        (shape, kind, experts): Layer(
+            (_mixer(config, shape, kind),), _count(config, shape, kind) + _mlp(model, experts)
+        )
+        for shape, kind, experts in set(kinds)
+    }
+    layers = tuple(made[kind] for kind in kinds)
     return blueprint(config, model, latent_shape(config, query_rank_needed=True), layers)
 
 

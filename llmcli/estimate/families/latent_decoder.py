@@ -9,7 +9,7 @@ from llmcli.estimate.counts import NOTHING, Count, gated_mlp, tensor
 from llmcli.estimate.experts import Experts, LayerExperts, MixtureRule
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.indexers import INDEXED_ATTENTION, IndexerRule
-from llmcli.estimate.families.latent_attention import LatentShape, indexer_of, latent_shape
+from llmcli.estimate.families.latent_attention import Indexer, LatentShape, indexer_of, latent_shape
 from llmcli.estimate.windows import WindowRule, cache_rule
 
 
@@ -28,6 +28,9 @@ class LatentModel:
 
 LayerRule = Callable[[Config, LatentModel, LatentShape, Experts | None], Count]
 ModelRule = Callable[[Config, LatentModel], Count]
+
+_Kind = tuple[int | None, Indexer | None, Experts | None]
+"""What tells layers of one model apart: the tokens of the window, the indexer, the experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +112,20 @@ def _layers(config: Config, style: LatentStyle, model: LatentModel, shape: Laten
     indexed = style.indexers(config, number) if style.indexers else (False,) * number
     windows = (None,) * number if style.indexers else style.windows(config, number)
     indexer = indexer_of(config) if any(indexed) else None
-    kind = INDEXED_ATTENTION if style.indexers else None
-    attention = style.attention(shape, model.hidden) if style.attention else shape.count(model.hidden)
-    layers = []
-    for window, here, mixture in zip(windows, indexed, model.experts, strict=True):
-        count = attention + tensor(2, model.hidden) + mlp(config, style, model, mixture)
-        if style.more:
-            count += style.more(config, model, shape, mixture)
-        own = indexer if here else None
-        if own:
-            count += own.count(model.hidden, shape.query_rank)
-        layers.append(Layer((shape.mixer(own, window.tokens if window else None, kind),), count))
-    return tuple(layers)
+    kinds = [
+        (window.tokens if window else None, indexer if here else None, experts)
+        for window, here, experts in zip(windows, indexed, model.experts, strict=True)
+    ]
+    made = {kind: _layer(config, style, model, shape, kind) for kind in set(kinds)}
+    return tuple(made[kind] for kind in kinds)
+
+
+def _layer(config: Config, style: LatentStyle, model: LatentModel, shape: LatentShape, kind: _Kind) -> Layer:
+    window, indexer, experts = kind
+    count = style.attention(shape, model.hidden) if style.attention else shape.count(model.hidden)
+    count += tensor(2, model.hidden) + mlp(config, style, model, experts)
+    if style.more:
+        count += style.more(config, model, shape, experts)
+    if indexer:
+        count += indexer.count(model.hidden, shape.query_rank)
+    return Layer((shape.mixer(indexer, window, INDEXED_ATTENTION if style.indexers else None),), count)
