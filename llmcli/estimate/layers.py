@@ -1,7 +1,7 @@
 """What each layer holds in one engine's KV cache, in bytes.
 
 One specification per layer, equal neighbours and strangers alike gathered into groups. All sizes are those of one
-sequence; they never shrink when the sequence grows.
+sequence. They never shrink when the sequence grows, but for one: what waits for a compressed row is given up for it.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ class LayerSpec:
     kind: transformers' name of the layer type. row_bytes: of one held row. max_tokens: the most tokens held once decode
     has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
     prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
-    stride: tokens per row.
+    stride: tokens per row. pending_bytes: of each token whose row is not complete; at the end of prefill, of all.
     """
 
     kind: str
@@ -32,16 +32,19 @@ class LayerSpec:
     granule: int = 1
     spare: int = 0
     stride: int = 1
+    pending_bytes: int = 0
 
     def steady_bytes(self, tokens: int) -> int:
         """Bytes after at least one decode step with `tokens` held."""
-        return self._bytes(tokens if self.max_tokens is None else min(tokens, self.max_tokens))
+        pending = tokens % self.stride * self.pending_bytes
+        return self._bytes(tokens if self.max_tokens is None else min(tokens, self.max_tokens)) + pending
 
     def peak_bytes(self, tokens: int) -> int:
         """Bytes at the end of a prefill of `tokens`."""
         return max(
             self.steady_bytes(tokens),
-            self._bytes(tokens if self.peak_tokens is None else min(tokens, self.peak_tokens)),
+            self._bytes(tokens if self.peak_tokens is None else min(tokens, self.peak_tokens))
+            + tokens * self.pending_bytes,
         )
 
     def _bytes(self, tokens: int) -> int:

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from llmcli.errors import UsageError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS, Format, canonical
-from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
+from llmcli.estimate.facts import Attention, Compressed, CrossAttention, Latent, Mixer, Recurrence
 from llmcli.estimate.layers import (
     CHUNKED_ATTENTION,
     FULL_ATTENTION,
@@ -70,9 +70,12 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
             held = None if mixer.window is None else mixer.window - 1
             return LayerSpec(_kind(mixer), row, max_tokens=held)
         case Latent():
-            row = kv.size(mixer.rank + mixer.rope_dim) + kv.size(mixer.index_dim)
+            index = mixer.index_dim * _FLOAT32 if mixer.float_index else kv.size(mixer.index_dim)
+            row = kv.size(mixer.rank + mixer.rope_dim) + index
             held = None if mixer.window is None else mixer.window - 1
             return LayerSpec(mixer.kind or FULL_ATTENTION, row, max_tokens=held)
+        case Compressed():
+            return _compressed(mixer, kv, element)
         case Recurrence():
             columns = mixer.conv_channels * mixer.conv_width + mixer.shift
             state = mixer.state * (_FLOAT32 if mixer.float_state else element)
@@ -80,6 +83,17 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
         case CrossAttention():
             row = 2 * kv.size(mixer.kv_heads * mixer.head_dim)
             return LayerSpec("cross_attention", 0, state_bytes=mixer.tokens * row)
+
+
+def _compressed(mixer: Compressed, kv: Format, element: int) -> LayerSpec:
+    """Rows, tokens that wait for theirs, and the overlap with its weights in float32."""
+    return LayerSpec(
+        mixer.kind,
+        kv.size(mixer.row_dim),
+        state_bytes=mixer.overlap * (element + _FLOAT32),
+        stride=mixer.stride,
+        pending_bytes=kv.size(mixer.pending_dim),
+    )
 
 
 def _kind(mixer: Attention) -> str:

@@ -25,7 +25,11 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "phimoe", "qwen2_moe", "qwen3_moe", "sarvam_moe", "solar_open",
     ),
     # one compressed row per token
-    "latent": (),
+    "latent": (
+        "axk1", "axk2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "dots3_note_text",
+        "glm4_moe_lite", "glm_moe_dsa", "hy_v4", "kimi_k2", "longcat_flash", "minicpm3", "minimax_m3_vl_text",
+        "mistral4", "sarvam_mla", "youtu",
+    ),
     # states of a fixed size
     "recurrent": (),
     # both kinds of layers
