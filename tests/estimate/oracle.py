@@ -32,30 +32,7 @@ def build(values: dict[str, object], device: str = "meta", dtype: torch.dtype = 
     return build_model(values, device, dtype)
 
 
-<<<<<<< HEAD
 def fill(model: PreTrainedModel, batch: int, prompt: int, steps: int) -> DynamicCache:
-=======
-def held_tensors(cache: DynamicCache) -> Iterable[torch.Tensor]:
-    for layer in cache.layers:
-        for name, value in vars(layer).items():
-            if name not in NOT_HELD:
-                parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-                yield from (part for part in parts if isinstance(part, torch.Tensor))
-
-
-def held_bytes(cache: DynamicCache) -> int:
-    """Bytes of the rows that the cache holds, a tensor that is keys and values at once counted once."""
-    return sum(one.numel() * one.element_size() for one in {id(one): one for one in held_tensors(cache)}.values())
-
-
-def resident_bytes(cache: DynamicCache) -> int:
-    """Bytes of the memory behind them: after a prefill a sliding layer's rows are a view of the whole prompt's."""
-    storages = {id(tensor.untyped_storage()): tensor.untyped_storage().nbytes() for tensor in held_tensors(cache)}
-    return sum(storages.values())
-
-
-def fill(model: PreTrainedModel, batch: int, prompt: int, steps: int, device: str = "meta") -> DynamicCache:
->>>>>>> wip-latent
     """A cache after a prefill of `prompt` tokens in one piece and `steps` decode steps."""
     return fill_cache(model, batch, prompt, steps)
 
