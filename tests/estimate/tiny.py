@@ -21,6 +21,7 @@ _GPT = _SAME_HEADS | {"intermediate_size": None}
 _WINDOW = {"sliding_window": 16}
 _OWN: dict[str, dict[str, object]] = {
     "biogpt": _SAME_HEADS,
+    "bitnet": {"head_dim": 16},
     "bloom": _GPT,
     "codegen": _GPT | {"rotary_dim": 8},
     "cohere2": _WINDOW | {"pad_token_id": 0},
@@ -60,7 +61,7 @@ _OWN: dict[str, dict[str, object]] = {
     "granite_swa": _WINDOW | {"num_hidden_layers": 6},
     "helium": {"head_dim": 16},
     "hrm_text": {"num_key_value_heads": None, "num_hidden_layers": 2, "H_cycles": 3, "L_cycles": 2},
-    "ministral": {"sliding_window": None},
+    "ministral": _WINDOW,
     "mistral": {"sliding_window": None},
     "modernbert-decoder": _SAME_HEADS | {"local_attention": 32, "num_hidden_layers": 5, "pad_token_id": 0},
     "mpt": _GPT | {"max_position_embeddings": None},
