@@ -35,11 +35,11 @@ _OWN: dict[str, dict[str, object]] = {
     "gemma3_text": _WINDOW | {"num_hidden_layers": 7, "rope_parameters": _ROPE},
     "gemma3n_text": _WINDOW
     | {
-        "num_hidden_layers": 12,
+        "num_hidden_layers": 10,
         "vocab_size_per_layer_input": 100,
         "hidden_size_per_layer_input": 8,
         "laurel_rank": 12,
-        "num_kv_shared_layers": 5,
+        "num_kv_shared_layers": 3,
     },
     "gemma4_text": _WINDOW
     | {

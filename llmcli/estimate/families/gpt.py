@@ -102,7 +102,7 @@ def _without_cache(config: Config, style: Style) -> Blueprint:
 
 
 def _falcon(config: Config, style: Style) -> Blueprint:
-    """bitsandbytes replaces torch's linear layers, and Falcon has a class of its own (FalconLinear)."""
+    """Bitsandbytes replaces torch's linear layers, and Falcon has a class of its own (FalconLinear)."""
     blueprint = build(renamed(config, {"n_embed": "hidden_size"}), style)
     layers = (replace(layer, count=replace(layer.count, linear=0, rows=0)) for layer in blueprint.layers)
     return replace(blueprint, layers=tuple(layers))
