@@ -86,7 +86,7 @@ OTHERS = {
     "gpt_neo": {"intermediate_size": None},
     "hyperclovax": {"use_post_norm": False},
     "internlm3": {"qkv_bias": True, "bias": True},
-    "gpt2": {"n_inner": 80},
+    "gpt2": {"n_inner": 80, "add_cross_attention": True},
     "xglm": {"add_cross_attention": True},
 }
 

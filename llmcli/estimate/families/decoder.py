@@ -99,8 +99,8 @@ def build(config: Config, style: Style) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
     if style.heads is None and config.raw(("per_layer_config",))[1]:
         raise ModelError(
-            f"{config.where}: per_layer_config is there, and the model's class has no layers that differ in such a way",
-            "Take that key out, or get the model's config again.",
+            f"{config.where}: per_layer_config says that layers differ from each other; this model type's class has none",
+            "transformers cannot run it either: get the model's config again.",
         )
     shape = shape_of(config, style)
     windows = style.windows(config, shape.layers)

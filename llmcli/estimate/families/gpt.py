@@ -31,7 +31,7 @@ _NEOX = replace(_GPT2, qkv_bias="attention_bias", output_bias="attention_bias", 
 
 
 def _cross_attention(config: Config, shape: Shape, _index: int) -> Count:
-    """Attention to an encoder, which XGLM has where add_cross_attention says so."""
+    """Attention to an encoder, which XGLM and GPT-2 have where add_cross_attention says so."""
     if not config.flag("add_cross_attention"):
         return NOTHING
     return linear(shape.hidden, shape.hidden, bias=True) * 4 + tensor(2 * shape.hidden)
@@ -125,8 +125,8 @@ STYLES: Mapping[str, Style] = {
         heads=_falcon_heads,
         more=_falcon_norms,
     ),
-    "gpt-sw3": _GPT2,
-    "gpt2": _GPT2,
+    "gpt-sw3": replace(_GPT2, more=_cross_attention),
+    "gpt2": replace(_GPT2, more=_cross_attention),
     "gpt_bigcode": replace(_GPT2, kv_heads="multi_query"),
     # its local layers hide what lies before their window, and keep it in the cache all the same
     "gpt_neo": replace(_GPT2, qkv_bias=False, mlp_size="intermediate_size"),
