@@ -86,8 +86,7 @@ OTHERS = {
     "gpt_neo": {"intermediate_size": None},
     "hyperclovax": {"use_post_norm": False},
     "internlm3": {"qkv_bias": True, "bias": True},
-    "gpt2": {"n_inner": 80, "add_cross_attention": True},
-    "xglm": {"add_cross_attention": True},
+    "gpt2": {"n_inner": 80},
 }
 
 
@@ -116,6 +115,12 @@ def test_openai_gpt_has_no_cache_and_says_so():
 def test_layers_that_differ_in_a_way_the_class_has_not_are_refused():
     with pytest.raises(ModelError, match="per_layer_config"):
         facts_of(tiny("llama", per_layer_config={"1": {"num_key_value_heads": 1}}))
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "xglm"])
+def test_attention_to_an_encoder_is_refused(model_type):
+    with pytest.raises(ModelError, match="cross-attention"):
+        facts_of(tiny(model_type, add_cross_attention=True))
 
 
 @EACH_TYPE

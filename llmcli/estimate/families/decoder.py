@@ -12,6 +12,7 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
+from llmcli.estimate.refusals import refuse
 from llmcli.estimate.windows import Window, WindowRule, cache_rule
 
 Bias = bool | str
@@ -97,11 +98,7 @@ class Style:
 
 def build(config: Config, style: Style) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
-    if style.heads is None and config.raw(("per_layer_config",))[1]:
-        raise ModelError(
-            f"{config.where}: per_layer_config says that layers differ from each other; this model type's class has none",
-            "transformers cannot run it either: get the model's config again.",
-        )
+    _check_plain(config, style)
     shape = shape_of(config, style)
     windows = style.windows(config, shape.layers)
     layers = tuple(_layer(config, style, shape, index, window) for index, window in enumerate(windows))
@@ -116,6 +113,18 @@ def build(config: Config, style: Style) -> Blueprint:
         kv_heads=first.kv_heads,
         head_dim=first.key_dim,
     )
+
+
+def _check_plain(config: Config, style: Style) -> None:
+    """Raise ModelError for a config that says more than `style` can tell."""
+    if style.heads is None and config.raw(("per_layer_config",))[1]:
+        raise ModelError(
+            f"{config.where}: per_layer_config: the layers differ from each other, as this model type's never do",
+            "transformers cannot run it either: get the model's config again.",
+        )
+    if config.flag("add_cross_attention"):
+        reason = "cross-attention to an encoder, whose length no config says"
+        raise refuse(config.where, config.text(("model_type",)) or "it", reason)
 
 
 def shape_of(config: Config, style: Style) -> Shape:

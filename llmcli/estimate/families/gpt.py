@@ -30,13 +30,6 @@ _GPTJ = replace(_GPT2, qkv_bias=False, output_bias=False, norms=1, learned_posit
 _NEOX = replace(_GPT2, qkv_bias="attention_bias", output_bias="attention_bias", mlp_size="key", learned_positions=False)
 
 
-def _cross_attention(config: Config, shape: Shape, _index: int) -> Count:
-    """Attention to an encoder, which XGLM and GPT-2 have where add_cross_attention says so."""
-    if not config.flag("add_cross_attention"):
-        return NOTHING
-    return linear(shape.hidden, shape.hidden, bias=True) * 4 + tensor(2 * shape.hidden)
-
-
 def _falcon_heads(config: Config, shape: Shape, _index: int, _window: Window | None) -> HeadShape:
     """One KV head, or one per group of heads: transformers then caches a copy of it for each head (FalconAttention)."""
     if config.flag("new_decoder_architecture"):
@@ -125,8 +118,8 @@ STYLES: Mapping[str, Style] = {
         heads=_falcon_heads,
         more=_falcon_norms,
     ),
-    "gpt-sw3": replace(_GPT2, more=_cross_attention),
-    "gpt2": replace(_GPT2, more=_cross_attention),
+    "gpt-sw3": _GPT2,
+    "gpt2": _GPT2,
     "gpt_bigcode": replace(_GPT2, kv_heads="multi_query"),
     # its local layers hide what lies before their window, and keep it in the cache all the same
     "gpt_neo": replace(_GPT2, qkv_bias=False, mlp_size="intermediate_size"),
@@ -156,7 +149,7 @@ STYLES: Mapping[str, Style] = {
     "persimmon": replace(
         _NEOX, qkv_bias=True, output_bias=True, qk_norm="head", qk_norm_if="qk_layernorm", qk_norm_weights=2
     ),
-    "xglm": replace(_GPT2, mlp_size="key", learned_positions=False, more=_cross_attention),
+    "xglm": replace(_GPT2, mlp_size="key", learned_positions=False),
 }
 _OWN = {"falcon": _falcon, "openai-gpt": _without_cache, "opt": _opt}
 
