@@ -67,12 +67,12 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
         case Attention():
             heads = mixer.cached_heads or mixer.kv_heads
             row = kv.size(heads * mixer.key_dim) + kv.size(heads * mixer.value_dim)
-            held = None if mixer.window is None else mixer.window - 1
+            held = _held(mixer.window)
             return LayerSpec(_kind(mixer), row, max_tokens=held)
         case Latent():
             index = mixer.index_dim * _FLOAT32 if mixer.float_index else kv.size(mixer.index_dim)
             row = kv.size(mixer.rank + mixer.rope_dim) + index
-            held = None if mixer.window is None else mixer.window - 1
+            held = _held(mixer.window)
             return LayerSpec(mixer.kind or FULL_ATTENTION, row, max_tokens=held)
         case Compressed():
             return _compressed(mixer, kv, element)
@@ -102,3 +102,8 @@ def _kind(mixer: Attention) -> str:
     if mixer.window is None:
         return FULL_ATTENTION
     return CHUNKED_ATTENTION if mixer.chunked else SLIDING_ATTENTION
+
+
+def _held(window: int | None) -> int | None:
+    """Tokens that a layer with this window keeps; one of a single token keeps all, as the slice [-0:] does."""
+    return window - 1 if window is not None and window > 1 else None

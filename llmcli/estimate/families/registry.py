@@ -11,12 +11,25 @@ Builder = Callable[[Config], Blueprint]
 # fmt: off
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "dense": (
-        "arcee", "bloom", "codegen", "cohere", "ernie4_5", "gemma", "glm", "glm4", "gpt2", "gpt_bigcode", "gpt_neox",
-        "gptj", "granite", "llama", "mistral", "nemotron", "olmo", "olmo2", "phi", "phi3", "qwen2", "qwen3", "seed_oss",
-        "smollm3", "stablelm", "starcoder2",
+        "apertus", "apertus1p5_text", "arcee", "bitnet", "cohere", "diffllama", "doge", "emu3_text_model", "ernie4_5",
+        "exaone", "gemma", "glm", "glm4", "granite", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3",
+        "iquestcoder", "jais2", "llama", "ministral", "ministral3", "mistral", "nanochat", "nemotron", "olmo", "olmo2",
+        "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3", "stablelm", "starcoder2",
     ),
-    # windows: dense decoders whose layers differ, most of them in what they see
-    "sliding": (),
+    # multi-head attention, layer norms with biases, a plain MLP
+    "gpt": (
+        "biogpt", "bloom", "codegen", "ctrl", "falcon", "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox",
+        "gpt_neox_japanese", "gptj", "mpt", "openai-gpt", "opt", "persimmon", "xglm",
+    ),
+    # windows: dense decoders whose layers differ in what they see
+    "sliding": (
+        "cohere2", "cohere_compass_text", "cwm", "exaone4", "gemma2", "gemma3_text", "granite_swa",
+        "modernbert-decoder", "olmo3", "vaultgemma",
+    ),
+    # layers that share a cache, and heads that differ by layer
+    "gemma": ("gemma3n_text", "gemma4_text", "gemma4_unified_text"),
+    # layers that run several times per token
+    "loops": ("dory", "hrm_text"),
     # experts: a mixture of experts in place of the MLP
     "mixture": (
         "afmoe", "aria_text", "beam", "cohere2_moe", "dbrx", "doge", "dots1", "ernie4_5_moe", "exaone_moe", "flex_olmo",
