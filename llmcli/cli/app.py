@@ -17,7 +17,7 @@ from llmcli import __version__, console
 from llmcli.chat.interrupt import ENDING
 from llmcli.cli.bench import bench
 from llmcli.cli.chat import chat
-from llmcli.cli.estimate import estimate_kv
+from llmcli.cli.estimate import EstimateCommand, estimate_kv
 from llmcli.cli.log import log_app
 from llmcli.cli.models import models_app
 from llmcli.errors import Interrupted, LlmcliError, OutputClosed, OutputFailed, Terminated
@@ -57,7 +57,7 @@ def root(
 
 app.command("chat")(chat)
 app.command("bench")(bench)
-app.command("estimate-kv")(estimate_kv)
+app.command("estimate-kv", cls=EstimateCommand)(estimate_kv)
 app.add_typer(models_app, name="models")
 app.add_typer(log_app, name="log")
 

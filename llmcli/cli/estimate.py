@@ -1,29 +1,58 @@
 """`llmcli estimate-kv`: size the KV cache and the weights, and say whether they fit."""
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from llmcli.cli import options as flags
 
 
-class SizedQuant(StrEnum):
-    """What can be sized without a device to load on: `auto` would depend on it."""
+class SizeFormat(StrEnum):
+    """What the command prints."""
 
-    none = "none"
-    int8 = "int8"
-    nf4 = "nf4"
-    fp4 = "fp4"
+    table = "table"
+    md = "md"
+    csv = "csv"
+    json = "json"
 
 
-QuantOption = Annotated[SizedQuant, typer.Option("--quant", help="Size weights that are quantized on load.")]
-SizedArgument = Annotated[
-    str | None,
+class Verification(StrEnum):
+    """How a cache is built to compare with."""
+
+    meta = "meta"
+    real = "real"
+
+
+class EstimateCommand(TyperCommand):
+    """The command; `--verify` may stand alone and then means `--verify meta`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        return super().parse_args(ctx, _spelled_out(args))
+
+
+def _spelled_out(args: list[str]) -> list[str]:
+    end = args.index("--") if "--" in args else len(args)
+    followers = [*args, ""][1:]
+    return [
+        "--verify=meta" if i < end and arg == "--verify" and follower not in set(Verification) else arg
+        for i, (arg, follower) in enumerate(zip(args, followers, strict=True))
+    ]
+
+
+ModelsArgument = Annotated[
+    list[str] | None,
     typer.Argument(
         metavar="MODEL",
-        help="Alias, directory, config.json, .gguf file or ORG/NAME on the hub. Default: the registry's default.",
+        help="Alias, directory, config.json, .gguf file or ORG/NAME on the hub; several are set side by side. "
+        "Default: the registry's default.",
     ),
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="Who runs the model: transformers, llama.cpp or vllm.")
 ]
 ContextOption = Annotated[
     str | None,
@@ -34,29 +63,77 @@ ContextOption = Annotated[
     ),
 ]
 BatchOption = Annotated[str, typer.Option("--batch", metavar="N,…", help="Numbers of sequences at once.")]
+MixOption = Annotated[
+    str | None, typer.Option("--mix", metavar="N,…", help="Requests of these lengths at once: 800,40k,180000.")
+]
+PromptFileOption = Annotated[
+    Path | None,
+    typer.Option("--prompt-file", metavar="FILE", help="Count its tokens; they are the context if none is given."),
+]
 KvDtypeOption = Annotated[
-    str, typer.Option("--kv-dtype", metavar="NAME", help="Of the KV cache: auto (the weights'), bf16, fp16, fp32.")
+    str,
+    typer.Option(
+        "--kv-dtype", metavar="NAME", help="Of the KV cache: auto (the weights'), bf16, fp8, q8_0 …, by engine."
+    ),
+]
+QuantOption = Annotated[
+    str,
+    typer.Option("--quant", metavar="NAME", help="Quantized weights: none, int8, nf4 or fp4, or as the engine has."),
 ]
 VramOption = Annotated[
     str | None,
-    typer.Option("--vram", metavar="SIZE", help="Memory of the device: 24GiB, 24GB. Does it fit, and what is longest?"),
+    typer.Option(
+        "--vram", metavar="SIZE,…", help="Does it fit? 24GiB, 24GB, one per GPU, or auto: what is free on yours."
+    ),
+]
+OverheadOption = Annotated[
+    str | None, typer.Option("--overhead", metavar="SIZE", help="What the runtime itself takes on each device.")
+]
+PrefillChunkOption = Annotated[
+    str | None, typer.Option("--prefill-chunk", metavar="N", help="Prompt tokens per forward. Default: the engine's.")
+]
+BandwidthOption = Annotated[
+    str | None,
+    typer.Option("--bandwidth", metavar="RATE", help="Of the memory, 400GB/s: how fast is decode at each depth?"),
+]
+SizeFormatOption = Annotated[SizeFormat, typer.Option("--format", help="table for people, json for programs.")]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE", help="Draw bytes over context: .png, .svg or .pdf. Needs the extra `plot`."),
+]
+VerifyOption = Annotated[
+    Verification | None,
+    typer.Option(
+        "--verify",
+        metavar="HOW",
+        help="Load torch, build the cache (meta: shapes only, the default; real) and compare.",
+    ),
 ]
 
 
 def estimate_kv(
-    model: SizedArgument = None,
+    models: ModelsArgument = None,
     *,
+    engine: EngineOption = "transformers",
     context: ContextOption = None,
     batch: BatchOption = "1",
+    mix: MixOption = None,
+    prompt_file: PromptFileOption = None,
     kv_dtype: KvDtypeOption = "auto",
     dtype: flags.DtypeOption = "auto",
-    quant: QuantOption = SizedQuant.none,
+    quant: QuantOption = "none",
     vram: VramOption = None,
-    output: flags.FormatOption = flags.TableFormat.table,
+    overhead: OverheadOption = None,
+    prefill_chunk: PrefillChunkOption = None,
+    bandwidth: BandwidthOption = None,
+    output: SizeFormatOption = SizeFormat.table,
+    plot: PlotOption = None,
+    verify: VerifyOption = None,
     registry: flags.RegistryOption = None,
 ) -> None:
     """Size the KV cache and the weights of a model, without loading it."""
-    from llmcli.cli.sizing import show_estimate, size_request  # its imports take longer than showing --help may
+    from llmcli.cli.size_flags import SizeFlags  # its imports take longer than showing --help may
+    from llmcli.cli.sizing import Output, Sizing, answer
 
-    request = size_request(context, batch, kv_dtype=kv_dtype, dtype=dtype, quant=quant.value, vram=vram)
-    show_estimate(model, registry, request, output)
+    asked = SizeFlags(engine, context, batch, mix, kv_dtype, dtype, quant, vram, overhead, prefill_chunk, bandwidth)
+    answer(Sizing(tuple(models or ()), registry, asked, prompt_file, verify), Output(output, plot))

@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llmcli.load_rules import parse_device
@@ -14,11 +14,15 @@ Build = Literal["cpu", "cuda", "mps"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A device that a model can be loaded on. free, total: its memory in bytes."""
+    """A device that a model can be loaded on. free, total: its memory in bytes.
+
+    name: what its driver calls it, empty where that is not asked.
+    """
 
     device: str
     free: int
     total: int
+    name: str = field(default="", compare=False)
 
     @property
     def kind(self) -> str:
@@ -70,8 +74,11 @@ _PLAIN_BUILDS: dict[tuple[str, str], Build] = {
 """What the package index's own builds, whose versions say nothing, are made for."""
 
 
-def gpus() -> tuple[Place, ...] | None:
-    """The NVIDIA GPUs as CUDA numbers them; none without a driver, None where the numbering cannot be told."""
+def gpus(*, numbered: bool = True) -> tuple[Place, ...] | None:
+    """The NVIDIA GPUs as CUDA numbers them; none without a driver, None where the numbering cannot be told.
+
+    numbered: their numbers matter; without it all of them are known where CUDA_VISIBLE_DEVICES chooses none.
+    """
     try:
         import pynvml  # type: ignore[import-untyped]
     except ImportError:
@@ -81,7 +88,7 @@ def gpus() -> tuple[Place, ...] | None:
     except pynvml.NVMLError:
         return ()
     try:
-        handles = _visible(pynvml)
+        handles = _visible(pynvml, numbered=numbered)
         return None if handles is None else tuple(_gpu(pynvml, i, handle) for i, handle in enumerate(handles))
     except pynvml.NVMLError:
         return None
@@ -91,10 +98,11 @@ def gpus() -> tuple[Place, ...] | None:
 
 def _gpu(nvml: Any, index: int, handle: Any) -> Place:
     facts = nvml.nvmlDeviceGetMemoryInfo(handle)
-    return Place(f"cuda:{index}", int(facts.free), int(facts.total))
+    name = nvml.nvmlDeviceGetName(handle)
+    return Place(f"cuda:{index}", int(facts.free), int(facts.total), name if isinstance(name, str) else name.decode())
 
 
-def _visible(nvml: Any) -> list[Any] | None:
+def _visible(nvml: Any, *, numbered: bool) -> list[Any] | None:
     """The devices that CUDA_VISIBLE_DEVICES leaves, in its order; None where CUDA may number them in another way."""
     handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -102,7 +110,7 @@ def _visible(nvml: Any) -> list[Any] | None:
     if any(entry.strip().startswith("MIG") for entry in entries):
         return None
     alike = len({nvml.nvmlDeviceGetName(handle) for handle in handles}) <= 1
-    ordered = alike or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    ordered = alike or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" or (named is None and not numbered)
     chosen = []
     for entry in map(str.strip, entries):
         if entry.startswith("GPU"):

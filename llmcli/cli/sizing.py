@@ -1,65 +1,116 @@
-"""One estimate from flags to output."""
+"""From what was asked about models to what is printed about them."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from llmcli import console
-from llmcli.cli.options import TableFormat
-from llmcli.errors import UsageError
-from llmcli.estimate import render
-from llmcli.estimate.dtypes import parse_dtype
+from llmcli.cli.estimate import SizeFormat, Verification
+from llmcli.cli.size_flags import Question, SizeFlags, question
+from llmcli.cli.size_plot import check_plot, plot
+from llmcli.cli.verifying import refuse_verifying, refuse_without_config, verified
+from llmcli.errors import ModelError, UsageError
 from llmcli.estimate.plan import estimate
-from llmcli.estimate.request import SizeRequest
+from llmcli.estimate.prompt_file import count_prompt, read_prompt
+from llmcli.estimate.report import Estimate
 from llmcli.estimate.sources import find
-from llmcli.inference import Quant
-from llmcli.load_rules import refuse_quant
-from llmcli.units import parse_bytes, parse_tokens
-
-_MAX_BATCH = 2**20
-_MAX_TOKENS = 2**40
-_MAX_DIGITS = 40
+from llmcli.estimate.subject import Subject
 
 
-def size_request(
-    context: str | None, batch: str, *, kv_dtype: str, dtype: str, quant: Quant, vram: str | None
-) -> SizeRequest:
-    """The flags of `estimate-kv` as a request. Raises UsageError naming the flag and what is allowed."""
-    weights_dtype = parse_dtype(dtype, "--dtype")
-    refuse_quant(quant, weights_dtype or "auto", "cpu")
-    return SizeRequest(
-        contexts=None if context is None else _contexts(context),
-        batches=_batches(batch),
-        dtype=weights_dtype,
-        kv_dtype=parse_dtype(kv_dtype, "--kv-dtype"),
-        quant=quant,
-        vram=None if vram is None else (parse_bytes(vram, "--vram"),),
-    )
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Which models to size, and how. models: none for the registry's default."""
+
+    models: tuple[str, ...]
+    registry: Path | None
+    flags: SizeFlags
+    prompt_file: Path | None = None
+    verify: Verification | None = None
 
 
-def show_estimate(model: str | None, registry: Path | None, request: SizeRequest, output: TableFormat) -> None:
-    """Size the model and print the answer."""
-    subject = find(model, registry)
-    answer = estimate(subject, request)
-    if output is TableFormat.json:
-        console.write_json(answer)
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is made of the answer. plot: a file to draw into."""
+
+    format: SizeFormat
+    plot: Path | None = None
+
+
+def answer(sizing: Sizing, output: Output) -> None:
+    """Size the models and print the answer: all of them, or the error of the first that cannot be sized."""
+    asked = question(sizing.flags)
+    if sizing.verify is not None:
+        refuse_verifying(asked)
+    if output.plot is not None:
+        check_plot(output.plot)
+    prompt = None if sizing.prompt_file is None else read_prompt(sizing.prompt_file)
+    subjects = _subjects(sizing)
+    estimates = []
+    for subject in subjects:
+        with _named(subject.name, alone=len(subjects) == 1):
+            estimates.append(_sized(subject, asked, sizing, prompt))
+    _show(estimates, subjects, output.format)
+    if output.plot is not None:
+        plot(subjects, estimates, asked, output.plot)
+
+
+def _subjects(sizing: Sizing) -> list[Subject]:
+    """The models in the order of the arguments; where two have one name, each is called by its argument."""
+    arguments: Sequence[str | None] = sizing.models or (None,)
+    for argument in arguments:
+        if arguments.count(argument) > 1:
+            raise UsageError(f"MODEL {argument} is there twice", "Name each model once.")
+    subjects = []
+    for argument in arguments:
+        with _named(argument or "", alone=len(arguments) == 1):
+            subjects.append(find(argument, sizing.registry))
+    names = [subject.name for subject in subjects]
+    return [
+        replace(subject, name=argument) if argument and names.count(subject.name) > 1 else subject
+        for subject, argument in zip(subjects, arguments, strict=True)
+    ]
+
+
+@contextmanager
+def _named(name: str, *, alone: bool) -> Iterator[None]:
+    """Let an error say which of several models it is about."""
+    try:
+        yield
+    except (ModelError, UsageError) as error:
+        if alone or name in error.message:
+            raise
+        raise type(error)(f"{name}: {error.message}", error.hint) from None
+
+
+def _sized(subject: Subject, asked: Question, sizing: Sizing, prompt: str | None) -> Estimate:
+    request, counted = asked.request, None
+    if sizing.verify is not None:
+        refuse_without_config(subject)
+    if prompt is not None and sizing.prompt_file is not None:
+        counted = count_prompt(prompt, sizing.prompt_file, subject)
+        if request.contexts is None:
+            note = f"context: the {counted.tokens} tokens of {counted.file}; chat template and answer come on top"
+            request = replace(request, contexts=(counted.tokens,))
+            subject = replace(subject, assumptions=(note, *subject.assumptions))
+    sized = replace(estimate(subject, request, asked.engine), prompt=counted, gpus=asked.gpus)
+    return sized if sizing.verify is None else verified(sized, subject, asked, sizing.verify.value)
+
+
+def _show(estimates: Sequence[Estimate], subjects: Sequence[Subject], how: SizeFormat) -> None:
+    """Print data on stdout; warnings, which JSON has inside, on stderr."""
+    if how is SizeFormat.json:
+        many = {"schema": "llmcli.estimates/1", "estimates": estimates}
+        console.write_json(estimates[0] if len(estimates) == 1 else many)
+    elif how is SizeFormat.table:
+        from llmcli.estimate.render.page import show_page
+        from llmcli.estimate.render.several import show_several
+
+        if len(estimates) == 1:
+            show_page(estimates[0], subjects[0].architecture)
+        else:
+            show_several(estimates)
     else:
-        render.show_table(answer, subject.architecture)
+        from llmcli.estimate.render.data import show_data
 
-
-def _contexts(text: str) -> tuple[int, ...]:
-    lengths = [parse_tokens(part, "--context") for part in text.split(",")]
-    for length in lengths:
-        if length > _MAX_TOKENS:
-            raise UsageError(f"--context {length} is too large", f"Ask for at most {_MAX_TOKENS} tokens.")
-    return tuple(dict.fromkeys(lengths))
-
-
-def _batches(text: str) -> tuple[int, ...]:
-    sizes = []
-    for part in text.split(","):
-        number = part.strip()[:_MAX_DIGITS]
-        if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MAX_BATCH):
-            raise UsageError(
-                f"--batch {part!r} is no number of sequences", f"Write whole numbers from 1 to {_MAX_BATCH}: 1,4."
-            )
-        sizes.append(int(number))
-    return tuple(dict.fromkeys(sizes))
+        show_data(estimates, "csv" if how is SizeFormat.csv else "md")

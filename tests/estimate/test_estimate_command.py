@@ -11,9 +11,10 @@ from tiny import tiny
 
 from llmcli.cli.app import run
 
-KEYS = {"schema", "engine", "engine_version", "model", "kv", "rows", "max_context", "assumptions", "warnings"}
+KEYS = {"schema", "engine", "engine_version", "model", "kv", "rows", "max_context", "comparison", "mix", "prompt"}
+KEYS |= {"gpus", "advice", "decode", "verified", "assumptions", "warnings"}
 MODEL_KEYS = {"name", "architecture", "params", "active_params", "vision_params"}
-KV_KEYS = {"dtype", "bytes_per_token_short", "bytes_per_token_asymptotic", "fixed_bytes", "exact", "layers"}
+KV_KEYS = {"dtype", "bytes_per_token_short", "bytes_per_token_asymptotic", "fixed_bytes", "exact", "inexact", "layers"}
 LAYER_KEYS = {"kind", "count", "bytes_per_token", "max_tokens", "fixed_bytes"}
 ROW_KEYS = {"context", "batch", "kv_bytes", "kv_peak_bytes", "kv_allocated_bytes", "weights_bytes", "activation_bytes"}
 ROW_KEYS |= {"overhead_bytes", "total_bytes", "vram_bytes", "fits", "headroom_bytes"}
@@ -85,14 +86,13 @@ def test_contexts_and_batches_make_the_rows(capsys, config):
 
 
 def test_fits_and_the_longest_context(capsys, config):
-    small = answer(capsys, config, "--context", "200", "--vram", "250kB")
-    assert (small["rows"][0]["fits"], small["max_context"]) == (
-        False,
-        (250_000 - small["rows"][0]["weights_bytes"]) // 384,
-    )
-    assert small["rows"][0]["headroom_bytes"] < 0
-    large = answer(capsys, config, "--context", "200", "--vram", "1GB")
-    assert (large["rows"][0]["fits"], large["max_context"]) == (True, 256)
+    whole = answer(capsys, config, "--context", "100", "--vram", "1GB")
+    assert (whole["rows"][0]["fits"], whole["max_context"]) == (True, 256)
+    exactly = answer(capsys, config, "--context", "100,101", "--vram", f"{whole['rows'][0]['total_bytes']}B")
+    assert [row["fits"] for row in exactly["rows"]] == [True, False]
+    assert exactly["rows"][0]["headroom_bytes"] == 0
+    assert exactly["rows"][1]["headroom_bytes"] < 0
+    assert exactly["max_context"] == 100
 
 
 def test_a_directory_a_config_and_a_gguf_of_one_model_agree(capsys, tmp_path, config):
@@ -182,12 +182,36 @@ def test_warnings_of_the_table_go_to_stderr(capsys, config):
         (["--batch", "2k"], "--batch"),
         (["--batch", "²"], "--batch"),
         (["--kv-dtype", "q8_0"], "q8_0"),
-        (["--kv-dtype", "int8"], "not supported yet"),
+        (["--kv-dtype", "int7"], "int7"),
+        (["--kv-dtype", ""], "--kv-dtype"),
+        (["--context", "1e99"], "--context"),
+        (["--context", ",".join(["1"] * 101)], "101 numbers"),
+        (["--mix", "1,,2"], "--mix"),
+        (["--mix", "0"], "--mix"),
+        (["--mix", "1,x"], "--mix"),
+        (["--engine", "ollama"], "--engine 'ollama'"),
+        (["--quant", "int8", "--dtype", "bf16"], "LLM.int8"),
+        (["--quant", "auto"], "--quant"),
         (["--dtype", "float64"], "--dtype"),
         (["--quant", "int3"], "--quant"),
         (["--vram", "24"], "--vram"),
         (["--vram", "0GB"], "--vram"),
         (["--vram", "9" * 400 + "GB"], "--vram"),
+        (["--vram", "24 G"], "24GiB (24·2³⁰)"),
+        (["--vram", "24GiB,"], "--vram"),
+        (["--vram", "24GiB,0GiB"], "--vram"),
+        (["--overhead", "-1GiB"], "--overhead"),
+        (["--overhead", "1"], "--overhead"),
+        (["--prefill-chunk", "0"], "--prefill-chunk"),
+        (["--prefill-chunk", "512,1024"], "--prefill-chunk"),
+        (["--bandwidth", "0"], "--bandwidth"),
+        (["--bandwidth", "400"], "--bandwidth"),
+        (["--bandwidth", "400GB/h"], "400GB/s"),
+        (["smollm2-135m", "smollm2-135m"], "MODEL smollm2-135m is there twice"),
+        (["--plot", "kv.jpg"], ".png, .svg, .pdf"),
+        (["--plot", "no-such-folder/kv.png"], "no-such-folder is no directory"),
+        (["--verify=maybe"], "'meta', 'real'"),
+        (["--prompt-file", "no-such-file.txt"], "--prompt-file"),
         (["--format", "xml"], "--format"),
         (["--context", str(2**40), "--batch", str(2**20), "--dtype", "fp32"], "2**63"),
     ],

@@ -1,0 +1,153 @@
+"""The flags of `estimate-kv` that say what to size, from text to a request."""
+
+import re
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from llmcli.cli.vram import own_gpus
+from llmcli.errors import UsageError
+from llmcli.estimate.dtypes import parse_dtype
+from llmcli.estimate.engines.named import ENGINES
+from llmcli.estimate.engines.rules import Engine
+from llmcli.estimate.report import GpuPart
+from llmcli.estimate.request import SizeRequest
+from llmcli.inference import Quant
+from llmcli.load_rules import refuse_quant
+from llmcli.units import parse_bytes, parse_tokens
+
+_MAX_BATCH = 2**20
+_MAX_TOKENS = 2**40
+_MAX_DIGITS = 40
+_MOST_NUMBERS = 100
+_ZERO = re.compile(r"\s*0+(\.0*)?\s*([kmgt]?i?b)?\s*", re.ASCII | re.IGNORECASE)
+_PER_SECOND = re.compile(r"\s*(/\s*s|ps)\s*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFlags:
+    """What was written behind each flag."""
+
+    engine: str
+    context: str | None
+    batch: str
+    mix: str | None
+    kv_dtype: str
+    dtype: str
+    quant: str
+    vram: str | None
+    overhead: str | None
+    prefill_chunk: str | None
+    bandwidth: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to size, for which engine. gpus: those that `--vram auto` has found."""
+
+    engine: Engine
+    request: SizeRequest
+    gpus: tuple[GpuPart, ...] = ()
+
+
+def question(flags: SizeFlags) -> Question:
+    """The flags read. Raises UsageError naming the flag and what is allowed."""
+    engine = _engine(flags.engine)
+    dtype = parse_dtype(flags.dtype, "--dtype")
+    found = own_gpus() if flags.vram is not None and flags.vram.strip().lower() == "auto" else ()
+    request = SizeRequest(
+        contexts=None if flags.context is None else tuple(dict.fromkeys(_lengths(flags.context, "--context"))),
+        batches=_batches(flags.batch),
+        mix=() if flags.mix is None else _lengths(flags.mix, "--mix"),
+        dtype=dtype,
+        kv_dtype=_kv_dtype(flags.kv_dtype, engine),
+        quant=_quant(flags.quant, engine, dtype),
+        vram=tuple(gpu.free_bytes for gpu in found) or _vram(flags.vram),
+        overhead=None if flags.overhead is None else _overhead(flags.overhead),
+        prefill_chunk=None if flags.prefill_chunk is None else _length(flags.prefill_chunk, "--prefill-chunk"),
+        bandwidth=None if flags.bandwidth is None else _bandwidth(flags.bandwidth),
+    )
+    return Question(engine, request, found)
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}…")
+
+
+def _engine(name: str) -> Engine:
+    engine = ENGINES.get(name.strip().lower())
+    if engine is None:
+        raise UsageError(f"--engine {_quoted(name)} is not known", f"Allowed: {', '.join(ENGINES)}.")
+    return engine
+
+
+def _kv_dtype(text: str, engine: Engine) -> str | None:
+    if text.strip().lower() == "auto":
+        return None
+    engine.kv_format(text)
+    return text.strip()
+
+
+def _quant(text: str, engine: Engine, dtype: str | None) -> Quant:
+    """Bitsandbytes' names for transformers; what other engines have is theirs to check."""
+    name = cast("Quant", text.strip())
+    if engine.name == "transformers":
+        if name not in get_args(Quant):
+            raise UsageError(f"--quant {_quoted(text)} cannot be sized", f"Allowed: {', '.join(get_args(Quant))}.")
+        refuse_quant(name, dtype or "auto", "cpu")
+    return name
+
+
+def _lengths(text: str, flag: str) -> tuple[int, ...]:
+    return tuple(_length(part, flag) for part in _parts(text, flag))
+
+
+def _length(text: str, flag: str) -> int:
+    length = parse_tokens(text, flag)
+    if length > _MAX_TOKENS:
+        raise UsageError(f"{flag} {length} is too large", f"Ask for at most {_MAX_TOKENS} tokens.")
+    return length
+
+
+def _batches(text: str) -> tuple[int, ...]:
+    sizes = []
+    for part in _parts(text, "--batch"):
+        number = part.strip()[:_MAX_DIGITS]
+        if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MAX_BATCH):
+            raise UsageError(
+                f"--batch {_quoted(part)} is no number of sequences",
+                f"Write whole numbers from 1 to {_MAX_BATCH}: 1,4.",
+            )
+        sizes.append(int(number))
+    return tuple(dict.fromkeys(sizes))
+
+
+def _parts(text: str, flag: str) -> list[str]:
+    parts = text.split(",")
+    if len(parts) > _MOST_NUMBERS:
+        raise UsageError(f"{flag} has {len(parts)} numbers", f"Ask for at most {_MOST_NUMBERS} at once.")
+    return parts
+
+
+def _vram(text: str | None) -> tuple[int, ...] | None:
+    """One size, which may have commas between its digits, or one per GPU."""
+    if text is None:
+        return None
+    try:
+        return (parse_bytes(text, "--vram"),)
+    except UsageError as error:
+        if "," not in text:
+            raise UsageError(error.message, f"{error.hint} One per GPU: 24GiB,24GiB; yours: auto.") from None
+    return tuple(parse_bytes(part, "--vram") for part in _parts(text, "--vram"))
+
+
+def _overhead(text: str) -> int:
+    return 0 if _ZERO.fullmatch(text) else parse_bytes(text, "--overhead")
+
+
+def _bandwidth(text: str) -> float:
+    try:
+        return float(parse_bytes(_PER_SECOND.sub("", text), "--bandwidth"))
+    except UsageError:
+        raise UsageError(
+            f"--bandwidth {_quoted(text)} is no bandwidth", "Write bytes per second: 400GB/s (400·10⁹), 3.35TB/s."
+        ) from None

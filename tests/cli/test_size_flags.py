@@ -1,0 +1,80 @@
+"""The flags of `estimate-kv` as a request."""
+
+import dataclasses
+
+import pytest
+
+from llmcli.cli.size_flags import SizeFlags, question
+from llmcli.errors import UsageError
+
+PLAIN = SizeFlags("transformers", None, "1", None, "auto", "auto", "none", None, None, None, None)
+
+
+def request(**flags):
+    return question(dataclasses.replace(PLAIN, **flags)).request
+
+
+def test_without_flags_nothing_is_set():
+    asked = request()
+    assert (asked.contexts, asked.batches, asked.mix) == (None, (1,), ())
+    assert (asked.dtype, asked.kv_dtype, asked.quant) == (None, None, "none")
+    assert (asked.vram, asked.overhead, asked.prefill_chunk, asked.bandwidth) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("24GiB", (24 * 2**30,)),
+        (" 24 gib ", (24 * 2**30,)),
+        ("24GB", (24 * 10**9,)),
+        ("1,024MiB", (2**30,)),
+        ("24GiB,8GB", (24 * 2**30, 8 * 10**9)),
+        ("24GiB, 24GiB", (24 * 2**30,) * 2),
+    ],
+)
+def test_vram_is_a_size_or_one_per_gpu(text, sizes):
+    assert request(vram=text).vram == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("400GB/s", 400e9),
+        ("400 gb/s", 400e9),
+        ("3.35TB/s", 3.35e12),
+        ("400GB", 400e9),
+        ("1GiB/s", 2.0**30),
+        ("900GBps", 9e11),
+    ],
+)
+def test_bandwidth_is_a_size_per_second(text, rate):
+    assert request(bandwidth=text).bandwidth == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(("text", "size"), [("0", 0), ("0GiB", 0), ("0.0 MiB", 0), ("512MiB", 2**29)])
+def test_an_overhead_may_be_nothing(text, size):
+    assert request(overhead=text).overhead == size
+
+
+def test_a_mix_keeps_equal_requests_and_their_order():
+    assert request(mix="800,40k,800").mix == (800, 40960, 800)
+    assert request(context="4k,8k,4k").contexts == (4096, 8192)
+
+
+def test_the_engine_checks_kv_formats_before_anything_is_read():
+    assert request(kv_dtype="AUTO").kv_dtype is None
+    assert request(kv_dtype=" bf16 ").kv_dtype == "bf16"
+    with pytest.raises(UsageError, match="q9_9"):
+        request(kv_dtype="q9_9")
+
+
+@pytest.mark.parametrize(
+    "flag", ["vram", "overhead", "bandwidth", "mix", "context", "batch", "prefill_chunk", "engine", "quant"]
+)
+@pytest.mark.parametrize("text", ["", " ", "nan", "inf", "-1", "1e3GiB", "١٢", "\x1b[31m", "9" * 5000])
+def test_nonsense_is_one_line_that_names_the_flag(flag, text):
+    with pytest.raises(UsageError) as caught:
+        request(**{flag: text})
+    assert f"--{flag.replace('_', '-')} " in caught.value.message
+    assert caught.value.hint
+    assert len(caught.value.message) < 200
