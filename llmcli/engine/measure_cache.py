@@ -93,8 +93,9 @@ def fill_cache(model: PreTrainedModel, batch: int, prompt: int, steps: int) -> D
 
 
 def held_bytes(cache: DynamicCache) -> int:
-    """Bytes of the rows and states that the cache holds."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in _held(cache))
+    """Bytes of the rows and states that the cache holds, a tensor that is keys and values at once counted once."""
+    tensors = {id(tensor): tensor for tensor in _held(cache)}
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def resident_bytes(cache: DynamicCache) -> int:

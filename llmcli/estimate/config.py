@@ -8,7 +8,7 @@ from llmcli.errors import ModelError
 
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model")
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
 HEAD_DIM = ("head_dim",)
 INTERMEDIATE = ("intermediate_size", "ffn_dim")
@@ -16,7 +16,7 @@ VOCABULARY = ("vocab_size",)
 POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "model_max_length")
 DTYPE = ("dtype", "torch_dtype")
 
-MAX_LAYERS = 2**16
+MAX_LAYERS = 2**12
 _MAX = 2**40
 _HINT = "Check the file, or get the model's config again."
 

@@ -32,7 +32,8 @@ class Latent:
     """Multi-head latent attention: one compressed row per token instead of keys and values.
 
     rank: kv_lora_rank; rope_dim: the part with positions; index_dim: keys of a sparse-attention indexer, 0 where this
-    layer has none of its own. heads, nope_dim, value_dim: what a row expands to.
+    layer has none of its own; float_index: transformers keeps them in float32. heads, nope_dim, value_dim: what a row
+    expands to.
     """
 
     rank: int
@@ -41,8 +42,30 @@ class Latent:
     nope_dim: int
     value_dim: int
     index_dim: int = 0
+    float_index: bool = False
     window: int | None = None
     kind: str | None = None
+
+    @property
+    def expanded(self) -> int:
+        """Elements that one token's row becomes while its layer runs: keys and values of all heads."""
+        return self.heads * (self.nope_dim + self.rope_dim + self.value_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """Rows that stand for `stride` tokens each (DeepSeek-V4).
+
+    row_dim: elements of a row, the indexer's key included. pending_dim: elements kept of every token whose row is not
+    complete. overlap: elements of the last complete row's tokens that the next row is made of as well, and as many
+    weights of them. kind: transformers' layer type.
+    """
+
+    stride: int
+    row_dim: int
+    pending_dim: int
+    overlap: int = 0
+    kind: str = "compressed_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +94,7 @@ class CrossAttention:
     tokens: int
 
 
-Mixer = Attention | Latent | Recurrence | CrossAttention
+Mixer = Attention | Latent | Compressed | Recurrence | CrossAttention
 
 
 @dataclass(frozen=True, slots=True)

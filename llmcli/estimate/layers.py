@@ -1,7 +1,7 @@
 """What each layer holds in one engine's KV cache, in bytes.
 
 One specification per layer, equal neighbours and strangers alike gathered into groups. All sizes are those of one
-sequence; they never shrink when the sequence grows.
+sequence. They never shrink when the sequence grows, but for one: what waits for a compressed row is given up for it.
 """
 
 from collections import Counter
@@ -21,9 +21,10 @@ class LayerSpec:
     kind: transformers' name of the layer type. row_bytes: of one held row. max_tokens: the most tokens held once decode
     has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
     prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
-    stride: tokens per row. chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the
-    most that is held while it is read are the rows before a piece and the piece itself. tail_tokens: the last tokens
-    may be held unquantized, `tail_bytes` each. shared_bytes: held once for all sequences.
+    stride: tokens per row. pending_bytes: of each token whose row is not complete; at the end of prefill, of all.
+    chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the most that is held while it
+    is read are the rows before a piece and the piece itself. tail_tokens: the last tokens may be held unquantized,
+    `tail_bytes` each. shared_bytes: held once for all sequences.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class LayerSpec:
     granule: int = 1
     spare: int = 0
     stride: int = 1
+    pending_bytes: int = 0
     chunk: int | None = None
     tail_tokens: int = 0
     tail_bytes: int = 0
@@ -41,15 +43,16 @@ class LayerSpec:
 
     def steady_bytes(self, tokens: int) -> int:
         """Bytes after at least one decode step with `tokens` held; the most where some may be unquantized."""
-        tail = min(tokens, self.tail_tokens)
-        held = tokens - tail
-        return self._bytes(held if self.max_tokens is None else min(held, self.max_tokens)) + tail * self.tail_bytes
+        tail, pending = min(tokens, self.tail_tokens), tokens % self.stride
+        held = tokens - tail if self.max_tokens is None else min(tokens - tail, self.max_tokens)
+        return self._bytes(held) + tail * self.tail_bytes + pending * self.pending_bytes
 
     def peak_bytes(self, tokens: int) -> int:
         """Bytes at the end of a prefill of `tokens`; the most at the end of any of its pieces."""
         return max(
             self.steady_bytes(tokens),
-            self._bytes(self._read(tokens) if self.peak_tokens is None else min(tokens, self.peak_tokens)),
+            self._bytes(self._read(tokens) if self.peak_tokens is None else min(tokens, self.peak_tokens))
+            + tokens * self.pending_bytes,
         )
 
     def _read(self, tokens: int) -> int:
@@ -58,7 +61,8 @@ class LayerSpec:
             return tokens
         whole, rest = divmod(tokens, self.chunk)
         return max(
-            min((whole - 1) * self.chunk, self.max_tokens) + self.chunk, min(whole * self.chunk, self.max_tokens) + rest
+            min((whole - 1) * self.chunk, self.max_tokens) + self.chunk,
+            min(whole * self.chunk, self.max_tokens) + rest,
         )
 
     def _bytes(self, tokens: int) -> int:

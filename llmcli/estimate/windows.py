@@ -4,7 +4,7 @@ Every function takes the config and the number of layers, and returns one window
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcli.errors import ModelError
 from llmcli.estimate.config import Config, shown
@@ -21,6 +21,7 @@ class Window:
 
 Windows = tuple[Window | None, ...]
 WindowRule = Callable[[Config, int], Windows]
+WindowSize = Callable[[Config], int | None]
 
 SLIDING = ("sliding_window",)
 CHUNK = ("attention_chunk_size",)
@@ -51,31 +52,61 @@ def no_window(_config: Config, layers: int) -> Windows:
     return (None,) * layers
 
 
-def every(period: str, default: int) -> WindowRule:
-    """Windows in all layers but every n-th, n being the config's `period`, or `default`."""
+def listed(config: Config, layers: int) -> Windows:
+    """The windows that layer_types names, and none without such a list."""
+    return layer_types(config, layers) or (None,) * layers
+
+
+def every(period: str | None, default: int, *, first: bool = False, window: WindowSize | None = None) -> WindowRule:
+    """Windows in all layers but every n-th, n being the config's `period`, or `default`.
+
+    first: the layers 0, n, 2n, … are the ones without, instead of n - 1, 2n - 1, …. window: its size, where it is not
+    sliding_window. Without a window all layers see everything; layer_types wins over all of this.
+    """
 
     def rule(config: Config, layers: int) -> Windows:
-        if (types := layer_types(config, layers)) is not None:
+        if (types := layer_types(config, layers, window(config) if window else None)) is not None:
             return types
-        window, n = config.count(SLIDING), config.size(period, default)
-        return tuple(Window(window) if window and n and (index + 1) % n else None for index in range(layers))
+        tokens = (window or _sliding)(config)
+        n = config.size(period, default) if period else default
+        skipped = 0 if first else n - 1
+        return tuple(Window(tokens) if tokens and n and index % n != skipped else None for index in range(layers))
 
     return rule
 
 
-def layer_types(config: Config, layers: int) -> Windows | None:
-    """The windows that layer_types names; None where the config has no such list. Raises ModelError for other types."""
+def narrowed(rule: WindowRule, when: Callable[[Config], bool]) -> WindowRule:
+    """`rule` with windows of half the size where `when` holds: the other half looks ahead (Gemma3TextConfig)."""
+
+    def narrow(config: Config, layers: int) -> Windows:
+        windows = rule(config, layers)
+        if not when(config):
+            return windows
+        return tuple(one and replace(one, tokens=one.tokens // 2 + 1) for one in windows)
+
+    return narrow
+
+
+def layer_types(config: Config, layers: int, window: int | None = None) -> Windows | None:
+    """The windows that layer_types names; None where the config has no such list. Raises ModelError for other types.
+
+    window: the size of a sliding one, where it is not sliding_window.
+    """
     types = config.texts("layer_types", layers)
     if types is None:
         return None
-    return tuple(_window(config, name) for name in types)
+    return tuple(_window(config, name, window) for name in types)
 
 
-def _window(config: Config, name: str) -> Window | None:
+def _sliding(config: Config) -> int | None:
+    return config.count(SLIDING)
+
+
+def _window(config: Config, name: str, window: int | None) -> Window | None:
     if name == FULL_ATTENTION:
         return None
     if name == SLIDING_ATTENTION:
-        return Window(config.needed(SLIDING))
+        return Window(window or config.needed(SLIDING))
     if name == CHUNKED_ATTENTION:
         return Window(config.needed(CHUNK), chunked=True)
     raise ModelError(

@@ -12,7 +12,7 @@ from llmcli.errors import UsageError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS, Format, canonical
 from llmcli.estimate.engines.quantized_cache import PACKINGS, quantized_format, quantized_layers
-from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
+from llmcli.estimate.facts import Attention, Compressed, CrossAttention, Latent, Mixer, Recurrence
 from llmcli.estimate.layers import (
     CHUNKED_ATTENTION,
     FULL_ATTENTION,
@@ -83,12 +83,15 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
         case Attention():
             heads = mixer.cached_heads or mixer.kv_heads
             row = kv.size(heads * mixer.key_dim) + kv.size(heads * mixer.value_dim)
-            held = None if mixer.window is None else mixer.window - 1
+            held = _held(mixer.window)
             return LayerSpec(_kind(mixer), row, max_tokens=held)
         case Latent():
-            row = kv.size(mixer.rank + mixer.rope_dim) + kv.size(mixer.index_dim)
-            held = None if mixer.window is None else mixer.window - 1
+            index = mixer.index_dim * _FLOAT32 if mixer.float_index else kv.size(mixer.index_dim)
+            row = kv.size(mixer.rank + mixer.rope_dim) + index
+            held = _held(mixer.window)
             return LayerSpec(mixer.kind or FULL_ATTENTION, row, max_tokens=held)
+        case Compressed():
+            return _compressed(mixer, kv, element)
         case Recurrence():
             columns = mixer.conv_channels * mixer.conv_width + mixer.shift
             state = mixer.state * (_FLOAT32 if mixer.float_state else element)
@@ -98,9 +101,25 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
             return LayerSpec("cross_attention", 0, state_bytes=mixer.tokens * row)
 
 
+def _compressed(mixer: Compressed, kv: Format, element: int) -> LayerSpec:
+    """Rows, tokens that wait for theirs, and the overlap with its weights in float32."""
+    return LayerSpec(
+        mixer.kind,
+        kv.size(mixer.row_dim),
+        state_bytes=mixer.overlap * (element + _FLOAT32),
+        stride=mixer.stride,
+        pending_bytes=kv.size(mixer.pending_dim),
+    )
+
+
 def _kind(mixer: Attention) -> str:
     if mixer.kind:
         return mixer.kind
     if mixer.window is None:
         return FULL_ATTENTION
     return CHUNKED_ATTENTION if mixer.chunked else SLIDING_ATTENTION
+
+
+def _held(window: int | None) -> int | None:
+    """Tokens that a layer with this window keeps; one of a single token keeps all, as the slice [-0:] does."""
+    return window - 1 if window is not None and window > 1 else None

@@ -3,8 +3,8 @@
 A style says where a type differs. What it cannot say in a field, it says in a rule: a function of the config.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from llmcli.errors import ModelError
@@ -12,6 +12,7 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
+from llmcli.estimate.refusals import refuse
 from llmcli.estimate.windows import Window, WindowRule, cache_rule
 
 Bias = bool | str
@@ -35,7 +36,8 @@ class Shape:
 class HeadShape:
     """The attention of one layer. caches: False where it reads the cache of an earlier layer.
 
-    cached_heads: the KV heads that transformers caches, where it broadcasts them first.
+    cached_heads: the KV heads that transformers caches, where it broadcasts them first. value_weights: False where
+    values are made with the weights of the keys; they are cached all the same.
     """
 
     heads: int
@@ -44,6 +46,7 @@ class HeadShape:
     value_dim: int
     caches: bool = True
     cached_heads: int | None = None
+    value_weights: bool = True
 
 
 HeadsRule = Callable[[Config, Shape, int, Window | None], HeadShape]
@@ -59,11 +62,12 @@ class Style:
     kv_heads: `key` (num_key_value_heads, absent: all), `all`, or `multi_query` (1 where the config's multi_query is
     true). norm: weights per channel in each norm (2 with a bias, 0 without weights); norms: per layer, `fewer_norms_if`
     names a flag that drops one. qk_norm: `head` one norm of head_dim for all heads, `heads` one per head;
-    `qk_norm_if` names the flag that switches it on. mlp_size: `key` (intermediate_size), `n_inner` (absent: 4 × hidden)
-    or always `4x` hidden. windows: which layers see a window only. heads: the attention of a layer, where layers
-    differ. mlp: the MLP or experts of a layer, norms apart; None: the dense MLP that gated_mlp and mlp_bias describe.
-    more: what else a layer has; around: what else stands around the layers. width: the channels of the MLP that one
-    token passes through, where it is not intermediate_size.
+    `qk_norm_if` names the flag that switches it on. mlp_size: `key` (intermediate_size), always `4x` hidden, or the
+    name of a key whose absence means that. extra_positions: learned ones beyond the context limit. windows: which
+    layers see a window only. heads: the attention of a layer, where layers differ. mlp: the MLP or experts of a layer,
+    norms apart; None: the dense MLP that gated_mlp and mlp_bias describe. more: what else a layer has; around: what
+    else stands around the layers; outside: all that stands around them, where it is not embedding, final norm and head.
+    width: the channels of the MLP that one token passes through, where it is not intermediate_size.
     """
 
     kv_heads: Literal["key", "all", "multi_query"] = "key"
@@ -72,7 +76,7 @@ class Style:
     output_bias: Bias = False
     gated_mlp: bool = True
     mlp_bias: Bias = False
-    mlp_size: Literal["key", "n_inner", "4x"] = "key"
+    mlp_size: str = "key"
     norm: int = 1
     norms: int = 2
     fewer_norms_if: str | None = None
@@ -81,30 +85,46 @@ class Style:
     qk_norm_if: str | None = None
     qk_norm_weights: int = 1
     learned_positions: bool = False
-    head_bias: bool = False
+    extra_positions: int = 0
+    head_bias: Bias = False
     windows: WindowRule = cache_rule
     heads: HeadsRule | None = None
     mlp: LayerRule | None = None
     more: LayerRule | None = None
     around: ModelRule | None = None
+    outside: ModelRule | None = None
     width: WidthRule | None = None
 
 
 def build(config: Config, style: Style) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
+    _check_plain(config, style)
     shape = shape_of(config, style)
     windows = style.windows(config, shape.layers)
     layers = tuple(_layer(config, style, shape, index, window) for index, window in enumerate(windows))
+    first = _heads(config, style, shape, 0, windows[0])
     return Blueprint(
         layers=layers,
-        outside=_outside(config, style, shape),
+        outside=style.outside(config, shape) if style.outside else _outside(config, style, shape),
         hidden=shape.hidden,
         intermediate=style.width(config, shape) if style.width else shape.intermediate,
         vocabulary=shape.vocabulary,
-        heads=shape.heads,
-        kv_heads=shape.kv_heads,
-        head_dim=shape.head_dim,
+        heads=first.heads,
+        kv_heads=first.kv_heads,
+        head_dim=first.key_dim,
     )
+
+
+def _check_plain(config: Config, style: Style) -> None:
+    """Raise ModelError for a config that says more than `style` can tell."""
+    if style.heads is None and config.raw(("per_layer_config",))[1]:
+        raise ModelError(
+            f"{config.where}: per_layer_config: the layers differ from each other, as this model type's never do",
+            "transformers cannot run it either: get the model's config again.",
+        )
+    if config.flag("add_cross_attention"):
+        reason = "cross-attention to an encoder, whose length no config says"
+        raise refuse(config.where, config.text(("model_type",)) or "it", reason)
 
 
 def shape_of(config: Config, style: Style) -> Shape:
@@ -160,7 +180,7 @@ def _attention(config: Config, style: Style, shape: Shape, heads: HeadShape) -> 
     bias = switched(style.qkv_bias, config)
     queries = linear(shape.hidden, heads.heads * heads.key_dim, bias=bias)
     keys_ = linear(shape.hidden, heads.kv_heads * heads.key_dim, bias=bias)
-    values = linear(shape.hidden, heads.kv_heads * heads.value_dim, bias=bias)
+    values = linear(shape.hidden, heads.kv_heads * heads.value_dim, bias=bias) if heads.value_weights else NOTHING
     output = linear(heads.heads * heads.value_dim, shape.hidden, bias=switched(style.output_bias, config))
     return queries + output + (keys_ + values if heads.caches else NOTHING)
 
@@ -169,7 +189,8 @@ def _norms(config: Config, style: Style, shape: Shape, heads: HeadShape) -> Coun
     norms = style.norms - (1 if style.fewer_norms_if and config.flag(style.fewer_norms_if) else 0)
     count = tensor(norms * style.norm * shape.hidden)
     if style.qk_norm and (style.qk_norm_if is None or config.flag(style.qk_norm_if)):
-        normed = 2 if style.qk_norm == "head" else heads.heads + heads.kv_heads
+        of_keys = (1 if style.qk_norm == "head" else heads.kv_heads) if heads.caches else 0
+        normed = (1 if style.qk_norm == "head" else heads.heads) + of_keys
         count += tensor(style.qk_norm_weights * normed * heads.key_dim)
     return count
 
@@ -177,12 +198,12 @@ def _norms(config: Config, style: Style, shape: Shape, heads: HeadShape) -> Coun
 def _outside(config: Config, style: Style, shape: Shape) -> Count:
     total = shape.vocabulary * shape.hidden + style.norm * shape.hidden
     if style.learned_positions and shape.positions:
-        total += shape.positions * shape.hidden
+        total += (shape.positions + style.extra_positions) * shape.hidden
     if style.embedding_norm:
         total += style.norm * shape.hidden
     if not config.flag("tie_word_embeddings"):
         total += shape.vocabulary * shape.hidden
-    if style.head_bias:
+    if switched(style.head_bias, config):
         total += shape.vocabulary
     return tensor(total) + (style.around(config, shape) if style.around else NOTHING)
 
@@ -220,6 +241,17 @@ def _intermediate(config: Config, style: Style, hidden: int) -> int:
     """The width of the MLP; four times the hidden size for classes that leave it open."""
     if style.mlp_size == "4x":
         return 4 * hidden
-    if style.mlp_size == "n_inner":
-        return config.count(("n_inner",)) or 4 * hidden
+    if style.mlp_size != "key":
+        return config.count((style.mlp_size,)) or 4 * hidden
     return config.needed(keys.INTERMEDIATE)
+
+
+def renamed(config: Config, names: Mapping[str, str]) -> Config:
+    """The same config with values under the names that the class gives them (old name: new name); the old one wins."""
+    said = {names[key]: value for key, value in config.values.items() if key in names and value is not None}
+    return with_values(config, **said) if said else config
+
+
+def with_values(config: Config, **values: object) -> Config:
+    """The same config with these values instead."""
+    return replace(config, values={**config.values, **values})

@@ -4,52 +4,94 @@ Each row was read from the model's class in transformers 5.24 and is proved agai
 parameters, the part of them that bitsandbytes quantizes, and the size of the KV cache.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from math import isqrt
 
-from llmcli.estimate.families.decoder import Style, build
+from llmcli.estimate.config import Config
+from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, routed_experts, tensor
+from llmcli.estimate.facts import Blueprint
+from llmcli.estimate.families.decoder import Shape, Style, build, renamed
 from llmcli.estimate.windows import from_flag
 
 _LLAMA = Style(qkv_bias="attention_bias", output_bias="attention_bias", mlp_bias="mlp_bias")
 _PLAIN = replace(_LLAMA, mlp_bias=False)
-_GPT2 = Style(
-    kv_heads="all",
-    explicit_head_dim=False,
-    qkv_bias=True,
-    output_bias=True,
-    gated_mlp=False,
-    mlp_bias=True,
-    mlp_size="n_inner",
-    norm=2,
-    learned_positions=True,
-)
-_GPTJ = replace(_GPT2, qkv_bias=False, output_bias=False, norms=1, learned_positions=False, head_bias=True)
+
+
+def _bitnet_norms(_config: Config, shape: Shape, _index: int) -> Count:
+    """Norms in front of the output and the down projection (BitNetAttention, BitNetMLP)."""
+    return tensor(shape.hidden + shape.intermediate)
+
+
+def _xielu(config: Config, _shape: Shape, _index: int) -> Count:
+    """The two learned slopes of the activation (ApertusMLP)."""
+    return tensor(2) if (config.text(("hidden_act",)) or "xielu") == "xielu" else NOTHING
+
+
+def _differential(_config: Config, shape: Shape, _index: int) -> Count:
+    """The four vectors that weigh the two halves of the attention (DiffLlamaAttention)."""
+    return tensor(4 * shape.head_dim)
+
+
+def _post_norms(config: Config, shape: Shape, _index: int) -> Count:
+    """Norms behind attention and MLP (HyperCLOVAXDecoderLayer)."""
+    return tensor(2 * shape.hidden) if config.flag("use_post_norm") else NOTHING
+
+
+def _dynamic_mask(config: Config, shape: Shape, _index: int) -> Count:
+    """What makes the mask from the values, and weights of the residuals (DogeAttention, DogeDecoderLayer)."""
+    made = linear(shape.kv_heads * shape.head_dim, shape.kv_heads, bias=config.flag("attention_bias"))
+    return made + tensor(shape.kv_heads + 2 * shape.hidden)
+
+
+def _doge_mlp(config: Config, shape: Shape, _index: int) -> Count:
+    """The MLP, and with is_moe pairs of embeddings beside it that are chosen by product keys (DogeCDMoE)."""
+    mlp = gated_mlp(shape.hidden, shape.intermediate, bias=config.flag("mlp_bias"))
+    if not config.flag("is_moe"):
+        return mlp
+    number, used = config.needed(("num_experts",)), config.needed(("num_experts_per_tok",))
+    return mlp + linear(shape.hidden, 2 * isqrt(number)) + routed_experts(number, used, 2 * shape.hidden)
+
+
+def _own_head(config: Config, shape: Shape) -> Count:
+    """A head that may be narrower than the embedding, with the final norm (Apertus1p5TextForCausalLM)."""
+    head = config.count(("output_vocab_size",)) or shape.vocabulary
+    tied = config.flag("tie_word_embeddings")
+    return tensor(shape.vocabulary + 1 + (0 if tied else head), shape.hidden)
+
+
+def _internlm3(config: Config) -> Blueprint:
+    return build(renamed(config, {"qkv_bias": "attention_bias", "bias": "mlp_bias"}), _LLAMA)
+
+
+_APERTUS = replace(_PLAIN, gated_mlp=False, qk_norm="head", more=_xielu)
 
 STYLES: Mapping[str, Style] = {
+    "apertus": _APERTUS,
+    "apertus1p5_text": replace(_APERTUS, outside=_own_head),
     "arcee": replace(_LLAMA, gated_mlp=False),
-    "bloom": replace(_GPT2, learned_positions=False, embedding_norm=True, mlp_size="4x"),
-    "codegen": _GPTJ,
+    "bitnet": replace(_PLAIN, more=_bitnet_norms),
     "cohere": replace(_PLAIN, norms=1, qk_norm="heads", qk_norm_if="use_qk_norm"),
+    "diffllama": replace(_PLAIN, more=_differential),
+    "doge": replace(_PLAIN, qk_norm="head", mlp=_doge_mlp, more=_dynamic_mask),
+    "emu3_text_model": _LLAMA,
     "ernie4_5": Style(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias"),
+    "exaone": _LLAMA,
     "gemma": _PLAIN,
     "glm": Style(qkv_bias="attention_bias"),
     "glm4": Style(qkv_bias="attention_bias", norms=4),
-    "gpt2": _GPT2,
-    "gpt_bigcode": replace(_GPT2, kv_heads="multi_query"),
-    "gpt_neox": Style(
-        kv_heads="all",
-        explicit_head_dim=False,
-        qkv_bias="attention_bias",
-        output_bias="attention_bias",
-        gated_mlp=False,
-        mlp_bias=True,
-        norm=2,
-    ),
-    "gptj": _GPTJ,
     "granite": _LLAMA,
+    "helium": Style(qkv_bias="attention_bias", mlp_bias="mlp_bias"),
+    "hunyuan_v1_dense": replace(_PLAIN, qk_norm="head"),
+    "hyperclovax": replace(_LLAMA, more=_post_norms),
+    "iquestcoder": _LLAMA,
+    "jais2": replace(_LLAMA, gated_mlp=False, norm=2),
     "llama": _LLAMA,
+    "ministral": Style(),
+    "ministral3": Style(),
     "mistral": Style(),
+    "nanochat": replace(_PLAIN, gated_mlp=False, norm=0),
     "nemotron": replace(_LLAMA, gated_mlp=False, norm=2),
     "olmo": replace(_PLAIN, norm=0),
     "olmo2": replace(_PLAIN, qk_norm="heads"),
@@ -81,4 +123,7 @@ STYLES: Mapping[str, Style] = {
     "starcoder2": Style(qkv_bias="use_bias", output_bias="use_bias", gated_mlp=False, mlp_bias="use_bias", norm=2),
 }
 
-BUILDERS = {model_type: partial(build, style=style) for model_type, style in STYLES.items()}
+BUILDERS: Mapping[str, Callable[[Config], Blueprint]] = {
+    **{model_type: partial(build, style=style) for model_type, style in STYLES.items()},
+    "internlm3": _internlm3,
+}

@@ -11,16 +11,38 @@ Builder = Callable[[Config], Blueprint]
 # fmt: off
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "dense": (
-        "arcee", "bloom", "codegen", "cohere", "ernie4_5", "gemma", "glm", "glm4", "gpt2", "gpt_bigcode", "gpt_neox",
-        "gptj", "granite", "llama", "mistral", "nemotron", "olmo", "olmo2", "phi", "phi3", "qwen2", "qwen3", "seed_oss",
-        "smollm3", "stablelm", "starcoder2",
+        "apertus", "apertus1p5_text", "arcee", "bitnet", "cohere", "diffllama", "doge", "emu3_text_model", "ernie4_5",
+        "exaone", "gemma", "glm", "glm4", "granite", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3",
+        "iquestcoder", "jais2", "llama", "ministral", "ministral3", "mistral", "nanochat", "nemotron", "olmo", "olmo2",
+        "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3", "stablelm", "starcoder2",
     ),
-    # windows: dense decoders whose layers differ, most of them in what they see
-    "sliding": (),
+    # multi-head attention, layer norms with biases, a plain MLP
+    "gpt": (
+        "biogpt", "bloom", "codegen", "ctrl", "falcon", "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox",
+        "gpt_neox_japanese", "gptj", "mpt", "openai-gpt", "opt", "persimmon", "xglm",
+    ),
+    # windows: dense decoders whose layers differ in what they see
+    "sliding": (
+        "cohere2", "cohere_compass_text", "cwm", "exaone4", "gemma2", "gemma3_text", "granite_swa",
+        "modernbert-decoder", "olmo3", "vaultgemma",
+    ),
+    # layers that share a cache, and heads that differ by layer
+    "gemma": ("gemma3n_text", "gemma4_text", "gemma4_unified_text"),
+    # layers that run several times per token
+    "loops": ("dory", "hrm_text"),
     # experts: a mixture of experts in place of the MLP
-    "mixture": (),
+    "mixture": (
+        "afmoe", "aria_text", "beam", "cohere2_moe", "dbrx", "doge", "dots1", "ernie4_5_moe", "exaone_moe", "flex_olmo",
+        "flint", "glm4_moe", "gpt_oss", "granitemoe", "granitemoe_swa", "granitemoeshared", "hunyuan_v1_moe", "hy_v3",
+        "jetmoe", "kolibri1", "laguna", "llama4_text", "mellum", "mimo_v2_flash", "minimax_m2", "mixtral", "olmoe",
+        "phimoe", "qwen2_moe", "qwen3_moe", "sarvam_moe", "solar_open",
+    ),
     # one compressed row per token
-    "latent": (),
+    "latent": (
+        "axk1", "axk2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "dots3_note_text",
+        "glm4_moe_lite", "glm_moe_dsa", "hy_v4", "kimi_k2", "longcat_flash", "minicpm3", "minimax_m3_vl_text",
+        "mistral4", "sarvam_mla", "youtu",
+    ),
     # states of a fixed size
     "recurrent": (),
     # both kinds of layers
