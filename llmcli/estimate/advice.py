@@ -74,6 +74,9 @@ class Adviser:
             yield replace(change, flags=flags, request=replace(change.request, kv_dtype=name))
 
     def _quants(self, change: Change) -> Iterator[Change]:
+        """Other weights; none for a checkpoint that is quantized already, but llama.cpp converts any."""
+        if self.subject.architecture.quantization and change.engine.name != _OTHER:
+            return
         for name in _QUANTS.get(change.engine.name, ()):
             dtype = None if name == "int8" else change.request.dtype
             request = replace(change.request, quant=name, dtype=dtype)

@@ -39,7 +39,7 @@ def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
         how = f", quantized with {method}" if method else ""
         return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{how}"))
     weights, note = _made(subject, engine, quant, dtype)
-    warnings = (*_unknown_towers(subject), *_experts(subject, quant, engine, weights))
+    warnings = (*_unknown_towers(subject), *_twice(subject, quant, engine), *_experts(subject, quant, engine, weights))
     return Loaded(weights, dtype, (*notes, note), warnings)
 
 
@@ -48,7 +48,9 @@ def _dtype(subject: Subject, request: SizeRequest, quant: str, engine: str) -> t
         return INT8_DTYPE, ()
     if request.dtype:
         return request.dtype, ()
-    named = subject.architecture.dtype
+    named, method = subject.architecture.dtype, subject.architecture.quantization
+    if named is None and method:
+        return "bfloat16", (f"the config names no dtype: bfloat16 for what {method} leaves; --dtype sets another",)
     if named is None:
         return "float32", ("the config names no dtype: float32, as transformers takes it; --dtype sets another",)
     dtype = canonical(named)
@@ -92,6 +94,13 @@ def _unknown_towers(subject: Subject) -> tuple[str, ...]:
     if subject.architecture.vision_params is not None:
         return ()
     return ("the towers beside the language model (vision, audio) are not counted: their size is not known",)
+
+
+def _twice(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
+    method = subject.architecture.quantization
+    if not method or quant == NONE or engine == "llama.cpp":
+        return ()
+    return (f"the checkpoint is quantized already ({method}): --quant {quant} is sized for its unquantized weights",)
 
 
 def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from llmcli.estimate.activation_factors import factors_of
 from llmcli.estimate.activations import Activations, Forward, activations_of
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.compute_buffers import CHUNKS, llama_cpp_buffer, vllm_profile
 from llmcli.estimate.dtypes import BYTES, Format
+from llmcli.estimate.facts import Recurrence
 from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
 
 
@@ -47,8 +49,14 @@ def default_chunk(model: Architecture, engine: str) -> int | None:
 
 def chunk_note(moments: Moments) -> str:
     """What activations were estimated for."""
-    if moments.chunk is None:
-        return "activations, an estimate: the prompt in one piece, logits of its last position, fused attention"
-    if moments.engine == "transformers":
-        return f"activations, an estimate: {moments.chunk} prompt tokens per forward, last logits only, fused attention"
-    return f"activations, an estimate: what {moments.engine} reserves for {moments.chunk} tokens per forward"
+    if moments.engine != "transformers":
+        return f"activations, an estimate: what {moments.engine} reserves for {moments.chunk} tokens per forward"
+    pieces = "the prompt in one piece" if moments.chunk is None else f"{moments.chunk} prompt tokens per forward"
+    scores = factors_of(moments.activations.model.model_type).score_bytes
+    attention = "all attention scores (no fused kernel)" if scores else "fused attention"
+    return f"activations, an estimate: {pieces}, logits of the last one, {attention}{_rough(moments)}"
+
+
+def _rough(moments: Moments) -> str:
+    recurrent = any(isinstance(mixer, Recurrence) for mixer in moments.activations.mixers)
+    return ", recurrent layers roughly" if recurrent else ""
