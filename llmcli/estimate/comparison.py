@@ -22,7 +22,9 @@ def compare(sizer: Sizer, engine: Engine, row: Row) -> tuple[tuple[ComparisonPar
             kv = _format(sizer.kv, other)
             held = _held(sizer, other, kv, row)
         except LlmcliError:
-            notes.append(f"{other.name} is not compared: it has no such cache for {sizer.model.model_type}")
+            notes.append(
+                f"{other.name} is not compared: how it keeps the cache of {sizer.model.model_type} is not known here"
+            )
             continue
         if _changed(sizer.kv, kv):
             notes.append(f"{other.name} is compared in {kv.name}: it keeps no cache in {sizer.kv.name}")
