@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-U32, F32, BOOL, STRING, ARRAY, U64 = 4, 6, 7, 8, 9, 10
+U32, I32, F32, BOOL, STRING, ARRAY, U64 = 4, 5, 6, 7, 8, 9, 10
 _CODES = {U32: "I", F32: "f", BOOL: "?", U64: "Q"}
 
 
@@ -15,10 +15,12 @@ def text(value: str | bytes) -> bytes:
 
 
 def typed(value) -> bytes:
-    """A value behind its type number; a list is an array of texts or of u32."""
+    """A value behind its type number; a list is an array of texts, of booleans or of u32."""
     if isinstance(value, bool):
         return struct.pack("<I?", BOOL, value)
     if isinstance(value, int):
+        if value < 0:
+            return struct.pack("<Ii", I32, value)
         return struct.pack("<II", U32, value) if value < 2**32 else struct.pack("<IQ", U64, value)
     if isinstance(value, float):
         return struct.pack("<If", F32, value)
@@ -26,6 +28,8 @@ def typed(value) -> bytes:
         return struct.pack("<I", STRING) + text(value)
     if value and isinstance(value[0], str):
         return struct.pack("<IIQ", ARRAY, STRING, len(value)) + b"".join(map(text, value))
+    if value and isinstance(value[0], bool):
+        return struct.pack(f"<IIQ{len(value)}?", ARRAY, BOOL, len(value), *value)
     return struct.pack(f"<IIQ{len(value)}I", ARRAY, U32, len(value), *value)
 
 
@@ -93,3 +97,12 @@ def llama(layers: int = 2, *, tied: bool = True, **changes: object) -> Gguf:
         shapes |= {f"blk.{layer}.{name}.weight": shape for name, shape in block.items()}
     tensors = [(name, shape, 1, 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)) for name, shape in shapes.items()]
     return Gguf(metadata, tensors)
+
+
+def bare(architecture: str, tokens: int = 128, **fields: object) -> Gguf:
+    """A file of this architecture with these keys (`attention__head_count` is attention.head_count) and no tensors."""
+    metadata: list[tuple[str | bytes, object]] = [("general.architecture", architecture)]
+    metadata += [(f"{architecture}.{key.replace('__', '.')}", value) for key, value in fields.items()]
+    names = b"".join(text(f"t{number}") for number in range(tokens))
+    metadata.append(("tokenizer.ggml.tokens", Raw(struct.pack("<IIQ", ARRAY, STRING, tokens) + names)))
+    return Gguf(metadata)

@@ -1,117 +1,90 @@
-"""From a GGUF header to the facts that sizes follow from, as the model that transformers makes of the file.
+"""From a GGUF header to the facts that sizes follow from, whichever engine runs the file.
 
-transformers dequantizes every tensor on load; the parameters are counted from the tensors themselves.
+The keys are read as llama.cpp reads them. Parameters are counted from the tensors themselves; transformers dequantizes
+every one of them on load.
 """
 
+from collections.abc import Iterable
+
 from llmcli.errors import ModelError
-from llmcli.estimate import config as keys
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.config import Config
-from llmcli.estimate.counts import Count
-from llmcli.estimate.facts import Attention, Layer
-from llmcli.estimate.refusals import refuse
+from llmcli.estimate.facts import Attention, Layer, Mixer
+from llmcli.estimate.gguf_architectures import KNOWN, model_type_of
+from llmcli.estimate.gguf_counts import parameters_of
+from llmcli.estimate.gguf_keys import Keys, keys_of, vocabulary_of
+from llmcli.estimate.gguf_layers import Heads, heads_of, mixers_of
+from llmcli.estimate.gguf_refusals import incomplete, refuse_unsized
 from llmcli.models.gguf import GgufHeader, GgufTensor
 from llmcli.models.gguf_checks import refuse_short, refuse_split
 
-MODEL_TYPES = {
-    "bloom": "bloom",
-    "gpt2": "gpt2",
-    "llama": "llama",
-    "nemotron": "nemotron",
-    "phi3": "phi3",
-    "qwen2": "qwen2",
-    "qwen3": "qwen3",
-    "stablelm": "stablelm",
-    "starcoder2": "starcoder2",
-}
-"""GGUF architecture: transformers' model type, for what transformers reads and the estimate knows."""
-
 DTYPE = "bfloat16"
-_REASONS = (
-    ("expert_count", "a mixture of experts (MoE)"),
-    ("attention.kv_lora_rank", "multi-head latent attention (MLA)"),
-    ("ssm.state_size", "recurrent (state-space) layers"),
-    ("ssm.conv_kernel", "recurrent (state-space) layers"),
-    ("attention.shared_kv_layers", "layers that share one KV cache"),
-    ("attention.sliding_window_pattern", "sliding-window attention"),
-)
-_NO_PARAMETERS = ("rope_freqs", "rope_factors")
 
 
-def from_gguf(header: GgufHeader) -> Architecture:
-    """The facts in a GGUF header. Raises ModelError that names what is missing, wrong, or cannot be sized yet."""
-    model_type = _model_type(header)
-    config = Config(str(header.path), {key: value for key, value in _fields(header).items() if value is not None})
-    heads = config.needed(("attention.head_count",))
-    kv_heads = config.count(("attention.head_count_kv",)) or heads
-    head_dim = _head_dim(config, heads)
-    layers = config.needed(("block_count",), limit=keys.MAX_LAYERS)
-    _compare_with_tensors(header, heads, kv_heads, head_dim)
-    parameters = [tensor for tensor in header.tensors if not tensor.name.startswith(_NO_PARAMETERS)]
+def from_gguf(header: GgufHeader, *others: GgufHeader) -> Architecture:
+    """The facts in a GGUF header; `others`: the headers of the other parts of a model that was split.
+
+    Raises ModelError that names what is missing, wrong, or cannot be sized.
+    """
+    if len(others) + 1 < header.split_count:
+        refuse_split(header)
+    for part in (header, *others):
+        refuse_short(part)
+    refuse_unsized(header)
+    keys = keys_of(header)
+    heads = heads_of(keys)
+    mixers = mixers_of(keys, heads)
+    tensors = [tensor for part in (header, *others) for tensor in part.tensors]
+    _compare(keys, heads, mixers, tensors)
+    parameters = parameters_of(tensors, keys)
+    layers = tuple(Layer(held, count) for held, count in zip(mixers, parameters.layers, strict=True))
+    first = next((index for index, kv_heads in enumerate(heads.kv_heads) if kv_heads), None)
     return Architecture(
-        model_type=model_type,
-        layers=(Layer((Attention(kv_heads, head_dim, head_dim),)),) * layers,
-        count=Count(
-            total=sum(tensor.elements for tensor in parameters),
-            linear=sum(tensor.elements for tensor in parameters if _is_linear(tensor)),
-            rows=sum(tensor.shape[-1] for tensor in parameters if _is_linear(tensor)),
-        ),
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        hidden=config.count(("embedding_length",)) or 0,
-        intermediate=config.count(("feed_forward_length",)) or 0,
-        vocabulary=0,
+        model_type=model_type_of(keys.architecture),
+        layers=layers,
+        count=sum(parameters.layers, start=parameters.outside),
+        heads=0 if first is None else heads.heads[first],
+        kv_heads=0 if first is None else heads.kv_heads[first],
+        head_dim=0 if first is None else heads.key_dim,
+        hidden=keys.size("embedding_length"),
+        intermediate=_intermediate(keys),
+        vocabulary=vocabulary_of(header, keys),
         dtype=DTYPE,
-        positions=config.count(("context_length",)),
+        positions=keys.config.count(("context_length",)),
+        inexact=_inexact(keys),
+        warnings=() if tensors else (f"{header.path} lists no tensors: its parameters are not known",),
     )
 
 
-def _model_type(header: GgufHeader) -> str:
-    refuse_split(header)
-    refuse_short(header)
-    for key, reason in _REASONS:
-        if header.field(key):
-            raise refuse(str(header.path), header.architecture, f"{reason} ({header.architecture}.{key})")
-    model_type = MODEL_TYPES.get(header.architecture)
-    if model_type is None:
-        reason = f"the GGUF architecture {header.architecture!r} is not known"
-        raise refuse(str(header.path), header.architecture, reason)
-    return model_type
+def _intermediate(keys: Keys) -> int:
+    """Channels of the MLP that one token passes through: of the experts that it uses, where there are any."""
+    used = max(keys.per_layer("expert_used_count"), default=0)
+    width = max(keys.per_layer("expert_feed_forward_length"), default=0)
+    if not used or not width:
+        return max(keys.per_layer("feed_forward_length"), default=0)
+    return used * width + keys.size("expert_shared_feed_forward_length")
 
 
-def _fields(header: GgufHeader) -> dict[str, object]:
-    names = (
-        "attention.head_count",
-        "attention.head_count_kv",
-        "attention.key_length",
-        "embedding_length",
-        "feed_forward_length",
-    )
-    return {name: header.field(name) for name in (*names, "block_count", "context_length")}
+def _inexact(keys: Keys) -> tuple[str, ...]:
+    if keys.architecture not in KNOWN:
+        return (f"{keys.architecture} is not known here: full attention in every layer, an upper bound",)
+    reason = incomplete(keys)
+    return (reason,) if reason else ()
 
 
-def _head_dim(config: Config, heads: int) -> int:
-    explicit = config.count(("attention.key_length",))
-    if explicit:
-        return explicit
-    hidden = config.needed(("embedding_length",))
-    if hidden % heads:
-        raise ModelError(f"{config.where}: the hidden size {hidden} is no multiple of the {heads} attention heads")
-    return hidden // heads
-
-
-def _compare_with_tensors(header: GgufHeader, heads: int, kv_heads: int, head_dim: int) -> None:
-    """Refuse a header whose figures contradict the shape of its first K projection."""
-    if heads % kv_heads:
-        raise ModelError(f"{header.path}: {kv_heads} KV heads do not divide {heads} attention heads")
-    rows = next((tensor.shape[-1] for tensor in header.tensors if tensor.name == "blk.0.attn_k.weight"), None)
-    if rows is not None and rows != kv_heads * head_dim:
-        raise ModelError(
-            f"{header.path}: {kv_heads} KV heads of {head_dim} contradict the {rows} rows of blk.0.attn_k.weight",
-            "The header is damaged or of a kind that is not known here.",
-        )
-
-
-def _is_linear(tensor: GgufTensor) -> bool:
-    return tensor.name.startswith("blk.") and len(tensor.shape) == 2 and "norm" not in tensor.name
+def _compare(keys: Keys, heads: Heads, mixers: tuple[tuple[Mixer, ...], ...], tensors: Iterable[GgufTensor]) -> None:
+    """Refuse a header whose heads do not share KV heads evenly, or contradict the shape of a K projection."""
+    rows = {tensor.name: tensor.shape[-1] for tensor in tensors if tensor.name.endswith(".attn_k.weight")}
+    for index, (number, kv_heads) in enumerate(zip(heads.heads, heads.kv_heads, strict=True)):
+        if kv_heads and number % kv_heads:
+            raise ModelError(
+                f"{keys.config.where}: {kv_heads} KV heads do not divide {number} attention heads",
+                "The header is damaged or of a kind that is not known here.",
+            )
+        found = rows.get(f"blk.{index}.attn_k.weight")
+        for mixer in mixers[index]:
+            if isinstance(mixer, Attention) and found not in {None, mixer.kv_heads * mixer.key_dim}:
+                raise ModelError(
+                    f"{keys.config.where}: {mixer.kv_heads} KV heads of {mixer.key_dim} contradict the {found} rows "
+                    f"of blk.{index}.attn_k.weight",
+                    "The header is damaged or of a kind that is not known here.",
+                )

@@ -90,6 +90,17 @@ class GgufHeader:
         return sum(tensor.elements for tensor in self.tensors)
 
     @property
+    def tensor_bytes(self) -> int:
+        """Bytes of all tensors, as they are stored."""
+        return sum(tensor.size for tensor in self.tensors)
+
+    @property
+    def tied_bytes(self) -> int:
+        """Bytes of the embedding where it is the head as well: llama.cpp keeps it twice when both are on the GPU."""
+        sizes = {tensor.name: tensor.size for tensor in self.tensors}
+        return 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
+
+    @property
     def main_type(self) -> str | None:
         """The format that most of the bytes are in, or None without tensors."""
         sizes: Counter[str] = Counter()

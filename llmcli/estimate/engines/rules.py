@@ -23,3 +23,15 @@ class Engine(Protocol):
 
     def storage(self, model: Architecture, kv: Format, dtype: str) -> Layers:
         """What every layer holds. kv: the format of keys and values; dtype: torch's name of what the model runs in."""
+
+    def default_kv(self, dtype: str) -> str:
+        """What it keeps keys and values in when nothing is asked, as `kv_format` takes it. dtype: the model's."""
+
+    def inexact(self, model: Architecture) -> tuple[str, ...]:
+        """Why its sizes of `model` are near the truth, or above it, instead of equal to it; empty where they are equal.
+
+        What `model.inexact` says already is not said again.
+        """
+
+    def assumptions(self, model: Architecture) -> tuple[str, ...]:
+        """The settings that its sizes of `model` hold for, beyond context, batch and KV format."""

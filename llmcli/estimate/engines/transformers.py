@@ -58,6 +58,18 @@ class TransformersRules:
             for spec in merged([_mixer(mixer, kv, BYTES[dtype]) for mixer in layer.mixers])
         )
 
+    def default_kv(self, dtype: str) -> str:
+        """The dtype that the model runs in."""
+        return dtype
+
+    def inexact(self, _model: Architecture) -> tuple[str, ...]:
+        """Nothing: what cannot be known exactly is said by the model's facts."""
+        return ()
+
+    def assumptions(self, _model: Architecture) -> tuple[str, ...]:
+        """Nothing: the cache follows from the model."""
+        return ()
+
 
 TRANSFORMERS = TransformersRules()
 

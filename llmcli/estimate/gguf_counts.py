@@ -1,0 +1,53 @@
+"""Parameters of a GGUF file, counted from its tensors."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from llmcli.estimate.counts import NOTHING, Count
+from llmcli.estimate.gguf_keys import Keys
+from llmcli.models.gguf import GgufTensor
+
+_NO_PARAMETERS = ("rope_freqs", "rope_factors")
+_BLOCK = re.compile(r"blk\.(\d{1,6})\.(.*)")
+_EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps\.(weight|bias)")
+_NO_LINEAR = re.compile(r".*(norm|conv|ssm_a\b|ssm_d\b|time_mix_(?!key|value|receptance|output|gate)).*")
+_LATENT = {"attn_k_b.weight": 0, "attn_v_b.weight": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Those of each layer of the trunk, and of what stands around them. Draft blocks and rope factors are left out."""
+
+    layers: tuple[Count, ...]
+    outside: Count
+
+
+def parameters_of(tensors: Iterable[GgufTensor], keys: Keys) -> Parameters:
+    """Count the parameters of a file with these tensors. The experts that a token uses are expert_used_count."""
+    layers = [NOTHING] * keys.layers
+    used = keys.per_layer("expert_used_count")
+    outside = NOTHING
+    for tensor in tensors:
+        place = _BLOCK.fullmatch(tensor.name)
+        name = place[2] if place else tensor.name
+        if name.startswith(_NO_PARAMETERS):
+            continue
+        if place is None:
+            outside += Count(total=tensor.elements)
+        elif int(place[1]) < keys.layers:
+            layers[int(place[1])] += _count(tensor, name, used[int(place[1])])
+    return Parameters(tuple(layers), outside)
+
+
+def _count(tensor: GgufTensor, name: str, used: int) -> Count:
+    """One tensor of a layer. Experts lie along its last dimension."""
+    elements = tensor.elements
+    if _EXPERTS.fullmatch(name):
+        experts = tensor.shape[-1]
+        return Count(elements, experts=elements, idle=elements // experts * max(0, experts - used))
+    if name in _LATENT and len(tensor.shape) == 3:
+        return Count(elements, linear=elements, rows=tensor.shape[_LATENT[name]] * tensor.shape[2])
+    if len(tensor.shape) == 2 and name.endswith("weight") and not _NO_LINEAR.fullmatch(name):
+        return Count(elements, linear=elements, rows=tensor.shape[-1])
+    return Count(elements)
