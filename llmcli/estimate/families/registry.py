@@ -22,9 +22,9 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     # one compressed row per token
     "latent": (),
     # states of a fixed size
-    "recurrent": (),
+    "mamba": ("falcon_mamba", "mamba", "mamba2"),
     # both kinds of layers
-    "hybrid": (),
+    "deltanet": ("lara_mini", "olmo_hybrid", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"),
     # a language model inside a multimodal one
     "nested": (),
     # names and keys from before transformers had the model
