@@ -1,7 +1,7 @@
 """Linear attention by the delta rule: its sizes, its parameters, and the state that it keeps.
 
-Read in transformers 5.24: Qwen3NextGatedDeltaNet and its relatives, OlmoHybridGatedDeltaNet, and KimiLinearDeltaAttention
-with its relative in BailingHybrid. All keep the last inputs of one convolution over queries, keys and values, and per
+Read in transformers 5.24: Qwen3NextGatedDeltaNet and its relatives, OlmoHybridGatedDeltaNet, KimiLinearDeltaAttention
+and its relative in BailingHybrid. All keep the last inputs of one convolution over queries, keys and values, and per
 head of the values a matrix (key channels × value channels).
 """
 

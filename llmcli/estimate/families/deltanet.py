@@ -5,7 +5,7 @@ from dataclasses import replace
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, gated_mlp, tensor
-from llmcli.estimate.experts import Experts, Mixture
+from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.delta_rule import DeltaNet, delta_net_of
 from llmcli.estimate.families.kinds import LINEAR_ATTENTION, Kinds, every, kinds_of
@@ -36,7 +36,9 @@ def qwen3_5_moe(config: Config) -> Blueprint:
 
 def lara(config: Config) -> Blueprint:
     """LaraMiniForCausalLM: full attention, windows and delta nets, and experts in every layer. Raises ModelError."""
-    kinds = kinds_of(config, layer_number(config), (*_KINDS, SLIDING_ATTENTION), lambda index: _LARA[index % len(_LARA)])
+    kinds = kinds_of(
+        config, layer_number(config), (*_KINDS, SLIDING_ATTENTION), lambda index: _LARA[index % len(_LARA)]
+    )
     attention = self_attention(config, bias="attention_bias", qk_norm="head")
     return _decoder(config, kinds, attention, replace(_MIXTURE, shared_gate=False))
 

@@ -62,4 +62,3 @@ def _known(config: Config, key: str, name: str, known: Sequence[str]) -> str:
             f"Known here: {', '.join(known)}.",
         )
     return kind
-

@@ -16,16 +16,18 @@ def stack(
     attention: SelfAttention | None = None,
     *,
     norm: int = 1,
+    own_head: bool = False,
     around: Count = NOTHING,
     inexact: tuple[str, ...] = (),
 ) -> Blueprint:
     """The whole decoder: embedding, `layers`, a final norm, and a head where that is not the embedding.
 
     intermediate: the channels inside the MLP that a token passes through. attention: of the first attention layer.
-    norm: weights per channel in the final norm. around: what else stands around the layers.
+    norm: weights per channel in the final norm. own_head: the type never ties the head to the embedding. around: what
+    else stands around the layers.
     """
     hidden, vocabulary = config.needed(keys.HIDDEN), config.needed(keys.VOCABULARY)
-    embeddings = 1 if config.flag("tie_word_embeddings") else 2
+    embeddings = 1 if config.flag("tie_word_embeddings") and not own_head else 2
     return Blueprint(
         layers=tuple(layers),
         outside=tensor(embeddings * vocabulary + norm, hidden) + around,

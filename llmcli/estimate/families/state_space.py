@@ -16,7 +16,7 @@ from llmcli.estimate.facts import Recurrence
 
 @dataclass(frozen=True, slots=True)
 class Mamba:
-    """Mamba's mixer. inner: channels inside; state: per channel; rank: of the time step; kernel: the convolution's width.
+    """Mamba's mixer. inner: channels inside; state: per channel; rank: of the time step; kernel: of the convolution.
 
     bias: of the projections to and from the layer's channels. normed: the time step and both state projections have a
     norm. heads: the state projections are split into as many, 1: one for all channels (Zamba has more).
@@ -78,7 +78,9 @@ class Mamba2:
         inputs = linear(self.hidden, self.inner + self.conv_channels + self.heads, bias=self.bias)
         convolution = tensor(self.conv_channels, self.kernel + (1 if self.conv_bias else 0))
         norm = tensor(self.inner if self.normed else 0)
-        return inputs + convolution + tensor(3, self.heads) + norm + linear(self.inner, self.hidden, bias=self.output_bias)
+        return (
+            inputs + convolution + tensor(3, self.heads) + norm + linear(self.inner, self.hidden, bias=self.output_bias)
+        )
 
     def mixer(self, kind: str = "linear_attention") -> Recurrence:
         """What a layer keeps."""
