@@ -196,6 +196,22 @@ _OWN = {
     },
 }
 TYPES = sorted(_OWN)
+FLAGS = (
+    "add_bias_linear",
+    "attention_bias",
+    "conv_bias",
+    "mamba_conv_bias",
+    "mamba_proj_bias",
+    "mamba_rms_norm",
+    "mlp_bias",
+    "projectors_bias",
+    "use_attention_gate",
+    "use_bias",
+    "use_conv_bias",
+    "use_sandwich_norm",
+    "use_shared_attention_adapter",
+    "lm_head_bias",
+)
 
 
 def tiny(model_type: str, **changes: object) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """State spaces with a transformer block that several layers share: Zamba, Zamba2.
 
 A hybrid layer has a state space and a cache of its own; the block before it, attention on twice the channels and an
-MLP, is one of a few whose weights are there once. bitsandbytes leaves tied weights alone, so the linear layers of a
-block are quantized only where one layer has it for itself.
+MLP, is one of a few whose weights are there once. Read in transformers 5.24: tie_word_embeddings ties the blocks too,
+so that without it every layer has its own; bitsandbytes leaves tied weights alone, so that the linear layers of a block
+are quantized only where one layer has it for itself.
 """
 
 from collections import Counter
@@ -49,14 +50,16 @@ class SharedBlock:
     count: Count
     adapters: Count = NOTHING
 
-    def total(self, uses: int) -> Count:
-        """Parameters of all blocks, where `uses` layers take one each."""
-        each = Counter(index % self.number for index in range(uses))
-        blocks = (
-            self.count + self.adapters * times if times == 1 else _tied(self.count + self.adapters * times)
-            for times in each.values()
-        )
-        return sum(blocks, start=NOTHING)
+    def total(self, uses: int, *, shared: bool) -> Count:
+        """Parameters of all blocks, where `uses` layers take one each; shared: those that take the same one share it."""
+        total = NOTHING
+        for times in Counter(index % self.number for index in range(uses)).values():
+            block = self.count + self.adapters * times
+            if not shared:
+                total += block * times
+            else:
+                total += block if times == 1 else Count(total=block.total)
+        return total
 
 
 def zamba(config: Config) -> Blueprint:
@@ -71,10 +74,8 @@ def zamba(config: Config) -> Blueprint:
     wide = config.count(("attention_hidden_size",)) or 2 * mixer.hidden
     attention = self_attention(config, head_dim=_head_dim(config, mixer.hidden, "attention_head_dim"))
     count = attention.count(wide, output=mixer.hidden) + gated_mlp(mixer.hidden, width) + tensor(wide + mixer.hidden)
-    block = SharedBlock(attention, 1, count)
-    return stack(
-        config, _layers(kinds, mixer, space, attention), width, attention, around=block.total(kinds.count(HYBRID))
-    )
+    around = _around(config, kinds, SharedBlock(attention, 1, count))
+    return stack(config, _layers(kinds, mixer, space, attention), width, attention, around=around)
 
 
 def zamba2(config: Config) -> Blueprint:
@@ -83,7 +84,11 @@ def zamba2(config: Config) -> Blueprint:
     width = config.count(keys.INTERMEDIATE) or 4 * mixer.hidden
     block = _zamba2_block(config, mixer.hidden, width)
     layers = _layers(kinds, mixer, mixer.count(), block.attention)
-    return stack(config, layers, width, block.attention, around=block.total(kinds.count(HYBRID)))
+    return stack(config, layers, width, block.attention, around=_around(config, kinds, block))
+
+
+def _around(config: Config, kinds: Kinds, block: SharedBlock) -> Count:
+    return block.total(kinds.count(HYBRID), shared=config.flag("tie_word_embeddings"))
 
 
 def _zamba2_kinds(config: Config) -> Kinds:
@@ -125,10 +130,6 @@ def _zamba_kind(index: int, at: Callable[[int], str]) -> str:
     if index < 3:
         return HYBRID if index == 2 else LINEAR_ATTENTION
     return at(index - 3)
-
-
-def _tied(count: Count) -> Count:
-    return Count(total=count.total)
 
 
 BUILDERS = {"zamba": zamba, "zamba2": zamba2}
