@@ -4,13 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 import torch
-from oracle import build, check_cache, check_parameters, facts_of, fill, held_bytes, held_tensors, storage_of
+from oracle import build, check_cache, check_parameters, fill, held_bytes, held_tensors, storage_of
 from tiny_recurrent import FLAGS, TYPES, tiny
-from transformers import AutoConfig, DynamicCache, PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
-from llmcli.errors import ModelError
-from llmcli.estimate.class_defaults import class_defaults
-from llmcli.estimate.layers import fixed_bytes, peak_bytes, steady_bytes
+from llmcli.estimate.layers import peak_bytes, steady_bytes
 
 OWN_CACHES = ("minimax", "recurrent_gemma", "rwkv", "xlstm")
 VARIANTS = {
@@ -19,7 +17,6 @@ VARIANTS = {
     "all flags on": {"tie_word_embeddings": False} | dict.fromkeys(FLAGS, True),
     "all flags off": {"tie_word_embeddings": False} | dict.fromkeys(FLAGS, False),
 }
-NO_LAYER_TYPES = {"lfm2_moe"}
 EACH_TYPE = pytest.mark.parametrize("model_type", TYPES)
 EACH_VARIANT = pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
 LENGTHS = (3, 9)

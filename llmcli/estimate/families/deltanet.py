@@ -5,12 +5,12 @@ from dataclasses import replace
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, gated_mlp, tensor
-from llmcli.estimate.experts import Mixture
+from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.delta_rule import DeltaNet, delta_net_of
 from llmcli.estimate.families.kinds import LINEAR_ATTENTION, Kinds, every, kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import layer_number, layers_of, stack
 from llmcli.estimate.layers import FULL_ATTENTION, SLIDING_ATTENTION
 from llmcli.estimate.sparse import by_step
 
@@ -70,10 +70,13 @@ def _decoder(config: Config, kinds: Kinds, attention: SelfAttention, mixture: Mi
     dense = config.needed(keys.INTERMEDIATE) if None in experts else 0
     window = config.needed(("sliding_window",)) if SLIDING_ATTENTION in kinds else None
     widths = (dense, *(one.token_width for one in experts if one))
-    layers = []
-    for kind, mixed in zip(kinds, experts, strict=True):
+
+    def layer(parts: tuple[str, Experts | None]) -> Layer:
+        kind, mixed = parts
         mlp = mixed.count(hidden) if mixed else gated_mlp(hidden, dense)
-        layers.append(_layer(kind, attention, delta, mlp + tensor(2, hidden), window))
+        return _layer(kind, attention, delta, mlp + tensor(2, hidden), window)
+
+    layers = layers_of(zip(kinds, experts, strict=True), layer)
     return stack(config, layers, max(widths), attention)
 
 

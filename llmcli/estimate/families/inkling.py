@@ -13,7 +13,7 @@ from llmcli.estimate.experts import Experts, LayerExperts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
 from llmcli.estimate.families.kinds import HYBRID, HYBRID_SLIDING, Kinds, kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, kv_heads_of, self_attention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import layer_number, layers_of, stack
 from llmcli.estimate.sparse import after, by_type
 
 _WINDOW = ("sliding_window_size", "sliding_window")
@@ -50,8 +50,9 @@ def inkling(config: Config) -> Blueprint:
     kinds = _kinds(config, number)
     made = {HYBRID: _full(config), HYBRID_SLIDING: _sliding(config)}
     mlp_width, experts = _experts(config, number)
-    mlps = [_sparse(one, hidden) if one else gated_mlp(hidden, mlp_width) + tensor(1) for one in experts]
-    layers = [made[kind].layer(hidden, mlp) for kind, mlp in zip(kinds, mlps, strict=True)]
+    mlps = {one: _sparse(one, hidden) if one else gated_mlp(hidden, mlp_width) + tensor(1) for one in set(experts)}
+    parts = zip(kinds, (mlps[one] for one in experts), strict=True)
+    layers = layers_of(parts, lambda part: made[part[0]].layer(hidden, part[1]))
     width = max(mlp_width if None in experts else 0, *(one.token_width if one else 0 for one in experts))
     return stack(config, layers, width, made[kinds[0]].attention, own_head=True, around=tensor(hidden))
 

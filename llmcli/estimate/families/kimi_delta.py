@@ -11,7 +11,7 @@ from llmcli.estimate.families.delta_rule import KERNEL, KimiDelta
 from llmcli.estimate.families.kinds import LINEAR_ATTENTION, Kinds, every, kinds_of
 from llmcli.estimate.families.latent_attention import LatentShape, latent_shape
 from llmcli.estimate.families.self_attention import SelfAttention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import layer_number, layers_of, stack
 from llmcli.estimate.layers import FULL_ATTENTION
 from llmcli.estimate.sparse import after, by_type
 
@@ -73,10 +73,9 @@ def _decoder(config: Config, mixers: Mixers, kinds: Kinds) -> Blueprint:
     experts: LayerExperts = _MIXTURE(config, len(kinds))
     hidden = mixers.delta.hidden
     dense = config.needed(keys.INTERMEDIATE) if None in experts else 0
-    layers = [
-        mixers.layer(kind, mixed.count(hidden) if mixed else gated_mlp(hidden, dense))
-        for kind, mixed in zip(kinds, experts, strict=True)
-    ]
+    mlps = {one: one.count(hidden) if one else gated_mlp(hidden, dense) for one in set(experts)}
+    parts = zip(kinds, (mlps[one] for one in experts), strict=True)
+    layers = layers_of(parts, lambda part: mixers.layer(*part))
     width = max(dense, *(one.token_width if one else 0 for one in experts))
     heads = mixers.latent.heads
     shown = SelfAttention(heads, heads, mixers.latent.key_dim)

@@ -10,7 +10,7 @@ from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.kinds import HYBRID, LINEAR_ATTENTION, Kinds, kinds_of, periodic
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import layer_number, layers_of, stack
 from llmcli.estimate.families.state_space import (
     HYBRID_MAMBA,
     HYBRID_MAMBA2,
@@ -46,7 +46,7 @@ class Mixers:
 
     def stack(self, config: Config, kinds: Kinds, rests: Iterable[Count], intermediate: int) -> Blueprint:
         """The decoder with layers of these kinds. rests: what each has besides mixer and norms."""
-        layers = [self.layer(kind, rest) for kind, rest in zip(kinds, rests, strict=True)]
+        layers = layers_of(zip(kinds, rests, strict=True), lambda parts: self.layer(*parts))
         return stack(config, layers, intermediate, self.attention)
 
 
@@ -90,9 +90,9 @@ def jamba(config: Config) -> Blueprint:
     attention = self_attention(config)
     mixers = Mixers(config.needed(keys.HIDDEN), attention, mamba_of(config, HYBRID_MAMBA, normed=True))
     experts = _jamba_experts(config, number)
-    rests = (one.count(mixers.hidden) if one else gated_mlp(mixers.hidden, width) for one in experts)
-    widest = max(one.token_width if one else width for one in experts)
-    return mixers.stack(config, tuple(at(index) for index in range(number)), rests, widest)
+    mlps = {one: one.count(mixers.hidden) if one else gated_mlp(mixers.hidden, width) for one in set(experts)}
+    widest = max(one.token_width if one else width for one in mlps)
+    return mixers.stack(config, tuple(at(index) for index in range(number)), [mlps[one] for one in experts], widest)
 
 
 def _mixers(config: Config, space: Mamba2) -> Mixers:

@@ -1,7 +1,5 @@
 """Nemotron-H and Nemotron 3: every layer is one thing only: a state space, attention, an MLP, or experts."""
 
-from dataclasses import replace
-
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config, shown
@@ -10,7 +8,7 @@ from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.kinds import LINEAR_ATTENTION, MLP, MOE, Kinds, listed
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import stack
+from llmcli.estimate.families.stack import layers_of, stack
 from llmcli.estimate.families.state_space import Mamba2, Mamba2Keys, mamba2_of
 from llmcli.estimate.layers import FULL_ATTENTION
 
@@ -35,11 +33,10 @@ _MIXTURE = Mixture(
 
 def nemotron_h(config: Config) -> Blueprint:
     """NemotronHForCausalLM. Raises ModelError that names what is missing or wrong."""
-    kinds, hidden = _kinds(config), config.needed(keys.HIDDEN)
+    kinds = _kinds(config)
     attention, space = self_attention(config), mamba2_of(config, _SPACE)
-    made = {kind: _layer(kind, config, attention, space) for kind in dict.fromkeys(kinds)}
+    layers = layers_of(kinds, lambda kind: _layer(kind, config, attention, space))
     widths = [_width(kind, config) for kind in dict.fromkeys(kinds)]
-    layers = (replace(made[kind], count=made[kind].count + tensor(hidden)) for kind in kinds)
     return stack(config, layers, max(widths), attention if FULL_ATTENTION in kinds else None, own_head=True)
 
 
@@ -69,14 +66,16 @@ def _letter(config: Config, letter: str) -> str:
 
 
 def _layer(kind: str, config: Config, attention: SelfAttention, space: Mamba2) -> Layer:
-    """A layer without its norm."""
+    """A layer of this kind, with its norm."""
+    hidden = space.hidden
+    norm = tensor(hidden)
     if kind == LINEAR_ATTENTION:
-        return Layer((space.mixer(),), space.count())
+        return Layer((space.mixer(),), space.count() + norm)
     if kind == FULL_ATTENTION:
-        return Layer((attention.mixer(),), attention.count(space.hidden))
+        return Layer((attention.mixer(),), attention.count(hidden) + norm)
     if kind == MOE:
-        return Layer((), _experts(config).count(space.hidden))
-    return Layer((), plain_mlp(space.hidden, config.needed(keys.INTERMEDIATE), bias=config.flag("mlp_bias")))
+        return Layer((), _experts(config).count(hidden) + norm)
+    return Layer((), plain_mlp(hidden, config.needed(keys.INTERMEDIATE), bias=config.flag("mlp_bias")) + norm)
 
 
 def _experts(config: Config) -> Experts:

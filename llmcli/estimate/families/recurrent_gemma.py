@@ -8,17 +8,20 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, gated_mlp, linear, tensor
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
+from llmcli.estimate.families.decoder import head_dim_of
 from llmcli.estimate.families.self_attention import SelfAttention, kv_heads_of
 from llmcli.estimate.families.stack import layer_number, stack
 
 _RECURRENT, _ATTENTION = "recurrent", "attention"
+_NOTES = ("the recurrences keep their state inside the model, apart from the cache: both are counted as KV cache",)
 _WINDOW = ("attention_window_size", "sliding_window")
 
 
 def recurrent_gemma(config: Config) -> Blueprint:
     """RecurrentGemmaForCausalLM. Raises ModelError that names what is missing or wrong."""
     hidden, heads, width = config.needed(keys.HIDDEN), config.needed(keys.HEADS), config.needed(keys.INTERMEDIATE) // 2
-    attention = SelfAttention(heads, kv_heads_of(config, heads), hidden // heads, bias=config.flag("attention_bias"))
+    head_dim = head_dim_of(config, hidden, heads, explicit=False)
+    attention = SelfAttention(heads, kv_heads_of(config, heads), head_dim, bias=config.flag("attention_bias"))
     rest = gated_mlp(hidden, width, bias=True) + tensor(2, hidden)
     bias = tensor(0 if attention.bias else hidden)
     window = config.needed(_WINDOW)
@@ -26,7 +29,7 @@ def recurrent_gemma(config: Config) -> Blueprint:
         _RECURRENT: Layer((_state(config, hidden),), _recurrence(config, hidden, heads) + rest),
         _ATTENTION: Layer((attention.mixer(window),), attention.count(hidden) + bias + rest),
     }
-    return stack(config, [made[kind] for kind in _kinds(config)], width, attention)
+    return stack(config, [made[kind] for kind in _kinds(config)], width, attention, notes=_NOTES)
 
 
 def _kinds(config: Config) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, tensor
@@ -9,10 +10,11 @@ from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
 from llmcli.estimate.families.kinds import CONV, Kinds, kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import layer_number, layers_of, stack
 from llmcli.estimate.layers import FULL_ATTENTION, SLIDING_ATTENTION
 from llmcli.estimate.sparse import after
 
+_LAYERS = ("layer_types", "layers_block_type", "full_attn_idxs")
 _MIXTURE = Mixture(sparse=after("num_dense_layers"))
 
 
@@ -47,9 +49,12 @@ def lfm2(config: Config) -> Blueprint:
 def lfm2_moe(config: Config) -> Blueprint:
     """Lfm2MoeForCausalLM: dense layers first, then experts. Raises ModelError that names what is missing or wrong."""
     number, hidden = layer_number(config), config.needed(keys.HIDDEN)
+    if config.raw(_LAYERS)[1] is None:
+        raise ModelError(f"{config.where}: {_LAYERS[0]} is missing", "It says which layers have attention.")
     experts = _MIXTURE(config, number)
     dense = config.needed(keys.INTERMEDIATE) if None in experts else 0
-    mlps = tuple(one.count(hidden) if one else gated_mlp(hidden, dense) for one in experts)
+    each = {one: one.count(hidden) if one else gated_mlp(hidden, dense) for one in set(experts)}
+    mlps = tuple(each[one] for one in experts)
     width = max(dense, *(one.token_width if one else 0 for one in experts))
     return _decoder(_tied(config), _lfm2_kinds(config, number), _lfm2_attention(config), mlps, width)
 
@@ -62,7 +67,8 @@ def lfm3(config: Config) -> Blueprint:
     hidden = config.needed(keys.HIDDEN)
     mlp = gated_mlp(hidden, width) + (tensor(2, hidden) if config.flag("use_sandwich_norm") else NOTHING)
     gate = linear(hidden, attention.heads) if config.flag("use_attention_gate") else NOTHING
-    mlps = tuple(mlp if kind == CONV else mlp + gate for kind in kinds)
+    gated = mlp + gate
+    mlps = tuple(mlp if kind == CONV else gated for kind in kinds)
     return _decoder(config, kinds, attention, mlps, width)
 
 
@@ -70,15 +76,17 @@ def _decoder(config: Config, kinds: Kinds, attention: SelfAttention, mlps: tuple
     """The layers of these kinds, each with two norms and its MLP."""
     hidden = config.needed(keys.HIDDEN)
     conv = ShortConv(hidden, config.needed(("conv_L_cache",)), config.flag("conv_bias"))
-    window = config.count(("sliding_window",)) if SLIDING_ATTENTION in kinds else None
-    layers = []
-    for kind, mlp in zip(kinds, mlps, strict=True):
+    window = config.needed(("sliding_window",)) if SLIDING_ATTENTION in kinds else None
+
+    def layer(parts: tuple[str, Count]) -> Layer:
+        kind, mlp = parts
         rest = mlp + tensor(2, hidden)
         if kind == CONV:
-            layers.append(Layer((conv.mixer(),), conv.count() + rest))
-        else:
-            seen = window if kind == SLIDING_ATTENTION else None
-            layers.append(Layer((attention.mixer(seen),), attention.count(hidden) + rest))
+            return Layer((conv.mixer(),), conv.count() + rest)
+        seen = window if kind == SLIDING_ATTENTION else None
+        return Layer((attention.mixer(seen),), attention.count(hidden) + rest)
+
+    layers = layers_of(zip(kinds, mlps, strict=True), layer)
     return stack(config, layers, width, attention)
 
 

@@ -51,7 +51,7 @@ class SharedBlock:
     adapters: Count = NOTHING
 
     def total(self, uses: int, *, shared: bool) -> Count:
-        """Parameters of all blocks, where `uses` layers take one each; shared: those that take the same one share it."""
+        """Parameters of all blocks, where `uses` layers take one each; shared: layers with the same one share it."""
         total = NOTHING
         for times in Counter(index % self.number for index in range(uses)).values():
             block = self.count + self.adapters * times

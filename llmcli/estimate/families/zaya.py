@@ -11,7 +11,7 @@ from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
 from llmcli.estimate.families.kinds import HYBRID, HYBRID_SLIDING, kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import layer_number, layers_of, stack
 
 _MIXTURE = Mixture()
 
@@ -27,10 +27,14 @@ def zaya(config: Config) -> Blueprint:
     count = (
         _attention(attention, hidden, kernels) + tensor(10, hidden) + routed + _router(hidden, router, experts.number)
     )
-    layers = []
-    for index, kind in enumerate(kinds):
-        mixers = attention.mixer(window if kind == HYBRID_SLIDING else None, kind), _state(attention, kernels, kind)
-        layers.append(Layer(mixers, count + tensor(router if index else 0)))
+
+    def layer(part: tuple[str, bool]) -> Layer:
+        kind, first = part
+        seen = window if kind == HYBRID_SLIDING else None
+        mixers = attention.mixer(seen, kind), _state(attention, kernels, kind)
+        return Layer(mixers, count + tensor(0 if first else router))
+
+    layers = layers_of(((kind, index == 0) for index, kind in enumerate(kinds)), layer)
     bias = tensor(config.needed(keys.VOCABULARY)) if config.flag("lm_head_bias") else NOTHING
     return stack(config, layers, experts.token_width, attention, around=tensor(2, hidden) + bias)
 
