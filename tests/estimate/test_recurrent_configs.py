@@ -10,7 +10,7 @@ from llmcli.estimate.class_defaults import class_defaults
 from llmcli.estimate.facts import Attention, Latent, Recurrence
 
 EACH_TYPE = pytest.mark.parametrize("model_type", TYPES)
-NAMES_ITS_LAYERS = {"lfm2_moe", "nemotron_h"}
+NO_DEFAULT = {"lfm2_moe", "nemotron_h", "qwen4_exp_text"}
 
 
 def mixers(values: dict[str, object]) -> str:
@@ -20,7 +20,7 @@ def mixers(values: dict[str, object]) -> str:
     return "".join(letters.get(kind, "b") for kind in kinds)
 
 
-@pytest.mark.parametrize("model_type", [name for name in TYPES if name not in NAMES_ITS_LAYERS])
+@pytest.mark.parametrize("model_type", [name for name in TYPES if name not in NO_DEFAULT])
 def test_a_config_that_names_only_its_type_is_sized_as_the_class_default(model_type):
     facts = facts_of({"model_type": model_type})
     model = build({"model_type": model_type})
@@ -42,6 +42,8 @@ def test_defaults_are_those_of_the_config_class(model_type):
         ("qwen3_next", {"num_hidden_layers": 6}, "rrrarr"),
         ("qwen3_5_text", {"num_hidden_layers": 6, "full_attention_interval": 3}, "rrarra"),
         ("qwen3_5_text", {"num_hidden_layers": 2, "layer_types": ["full_attention", "linear_attention"]}, "ar"),
+        ("qwen4_exp_text", {"num_hidden_layers": 5}, "rrrar"),
+        ("qwen4_exp_text", {"num_hidden_layers": 2, "layer_types": ["full_attention", "linear_attention"]}, "ar"),
         ("olmo_hybrid", {"num_hidden_layers": 5}, "rrrar"),
         ("olmo_hybrid", {"num_hidden_layers": 3}, "rra"),
         ("lara_mini", {"num_hidden_layers": 6}, "raraar"),
@@ -118,6 +120,8 @@ def test_other_spellings_and_shapes(model_type, changes):
         ("qwen3_next", {"layer_types": ["full_attention"]}, "layer_types has 1 entries"),
         ("qwen3_next", {"full_attention_interval": 0}, "full_attention_interval = 0"),
         ("qwen3_next", {"linear_num_value_heads": None}, "linear_num_value_heads is missing"),
+        ("qwen4_exp_text", {"ple_layer_ids": [1]}, "ple_layer_ids"),
+        ("qwen4_exp_text", {"indexer_head_dim": None}, "indexer_head_dim is missing"),
         ("mamba", {"expand": 0}, "expand"),
         ("mamba", {"state_size": "16"}, "state_size"),
         ("mamba2", {"num_heads": 7}, "num_heads = 7"),

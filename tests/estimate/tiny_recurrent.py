@@ -140,6 +140,20 @@ _OWN = {
     "qwen3_5_moe_text": _ATTENTION | _DELTA | _EXPERTS | _SHARED,
     "qwen3_5_text": _ATTENTION | _DELTA | {"intermediate_size": 96},
     "qwen3_next": _ATTENTION | _DELTA | _EXPERTS | _SHARED | {"intermediate_size": 96},
+    "qwen4_exp_text": _ATTENTION
+    | _DELTA
+    | _EXPERTS
+    | _SHARED
+    | {
+        "head_dim": 16,
+        "hc_count": 3,
+        "hc_lowrank": 10,
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 20,
+        "indexer_budget": 4,
+        "indexer_compress_ratio": 2,
+    },
     "recurrent_gemma": {
         "num_hidden_layers": 4,
         "num_attention_heads": 4,

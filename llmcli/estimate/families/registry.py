@@ -31,6 +31,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "mamba_hybrid": ("bamba", "falcon_h1", "granitemoehybrid", "jamba"),
     "minimax": ("minimax",),
     "nemotron_h": ("nemotron_h",),
+    "qwen4_exp": ("qwen4_exp_text",),
     "recurrent_gemma": ("recurrent_gemma",),
     "shortconv": ("lfm2", "lfm2_moe", "lfm3"),
     "zamba": ("zamba", "zamba2"),

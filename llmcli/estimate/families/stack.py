@@ -21,13 +21,15 @@ def stack(
     norm: int = 1,
     own_head: bool = False,
     around: Count = NOTHING,
+    inexact: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Blueprint:
     """The whole decoder: embedding, `layers`, a final norm, and a head where that is not the embedding.
 
     intermediate: the channels inside the MLP that a token passes through. attention: of the first attention layer.
     norm: weights per channel in the final norm. own_head: the type never ties the head to the embedding. around: what
-    else stands around the layers. notes: what is to be said about the sizes.
+    else stands around the layers. inexact: why sizes are not exact; notes: what
+    else is to be said about them.
     """
     hidden, vocabulary = config.needed(keys.HIDDEN), config.needed(keys.VOCABULARY)
     embeddings = 1 if config.flag("tie_word_embeddings") and not own_head else 2
@@ -40,6 +42,7 @@ def stack(
         heads=attention.heads if attention else 0,
         kv_heads=attention.kv_heads if attention else 0,
         head_dim=attention.head_dim if attention else 0,
+        inexact=inexact,
         notes=notes,
     )
 
