@@ -44,9 +44,20 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "mistral4", "sarvam_mla", "youtu",
     ),
     # states of a fixed size
-    "recurrent": (),
+    "mamba": ("falcon_mamba", "mamba", "mamba2"),
+    "rnn": ("rwkv", "xlstm"),
     # both kinds of layers
-    "hybrid": (),
+    "deltanet": ("lara_mini", "olmo_hybrid", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"),
+    "inkling": ("inkling_text",),
+    "kimi_delta": ("bailing_hybrid", "kimi_linear"),
+    "mamba_hybrid": ("bamba", "falcon_h1", "granitemoehybrid", "jamba"),
+    "minimax": ("minimax",),
+    "nemotron_h": ("nemotron_h",),
+    "qwen4_exp": ("qwen4_exp_text",),
+    "recurrent_gemma": ("recurrent_gemma",),
+    "shortconv": ("lfm2", "lfm2_moe", "lfm3"),
+    "zamba": ("zamba", "zamba2"),
+    "zaya": ("zaya",),
     # a language model inside a multimodal one
     "nested": (),
     # names and keys from before transformers had the model
