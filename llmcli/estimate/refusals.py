@@ -52,3 +52,7 @@ def recurrent_key(config: Config) -> tuple[str, Any] | None:
     """A key of `config` that speaks of recurrent layers, with its value; None where there is none."""
     key, value = config.raw(_RECURRENT)
     return (key, value) if value not in (None, False, 0, [], {}, "") else None
+
+
+def refuse_unread(language):
+    pass
