@@ -50,7 +50,7 @@ def _blueprint(language: Language) -> Blueprint:
 
 
 def _with_towers(blueprint: Blueprint, language: Language, model_type: str, config: Config) -> Blueprint:
-    from llmcli.estimate.families.vision import towers_of
+    from llmcli.estimate.towers.beside import towers_of
 
     vision: Count | None = towers_of(config, model_type, blueprint.hidden)
     notes = blueprint.notes

@@ -1,3 +1,0 @@
-"""x"""
-def towers_of(config, model_type, hidden):
-    return None
