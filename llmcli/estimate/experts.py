@@ -16,8 +16,9 @@ from llmcli.errors import ModelError
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, routed_experts, tensor
 
-NUMBER = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+NUMBER = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 USED = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts")
+SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 
 Bias = bool | str
 
@@ -92,16 +93,16 @@ def in_all(_config: Config, layers: int) -> tuple[bool, ...]:
 class Mixture:
     """How a model type's config describes its experts, equal in all sparse layers.
 
-    number, used: aliases of the keys for them; width: the key. shared_number: the key for the number of shared experts,
-    each as wide as a routed one; shared_width: the key for their width, that of all of them where there is no
-    shared_number; both: the product. sparse: which layers have the experts. Flags are those of `Experts`; a bias is
-    True, False or the key that decides it.
+    number, used: aliases of the keys for them; width: the key. shared_number: aliases of the key for the number of
+    shared experts, each as wide as a routed one; shared_width: the key for their width, that of all of them where there
+    is no shared_number; both: the product. sparse: which layers have the experts. Flags are those of `Experts`; a bias
+    is True, False or the key that decides it.
     """
 
     number: tuple[str, ...] = NUMBER
     used: tuple[str, ...] = USED
     width: str = "moe_intermediate_size"
-    shared_number: str | None = None
+    shared_number: tuple[str, ...] = ()
     shared_width: str | None = None
     sparse: SparseRule = in_all
     gated: bool = True
@@ -120,9 +121,12 @@ class Mixture:
         experts = self.experts(config) if any(sparse) else None
         return tuple(experts if here else None for here in sparse)
 
-    def experts(self, config: Config) -> Experts:
-        """The mixture of a sparse layer. Raises ModelError that names what is missing or wrong."""
-        number, used = routing(config, self.number, self.used)
+    def experts(self, config: Config, used: int | None = None) -> Experts:
+        """The mixture of a sparse layer; used: where the layer has a number of its own, that one.
+
+        Raises ModelError that names what is missing or wrong.
+        """
+        number, used = routing(config, self.number, self.used, used)
         width = config.needed((self.width,))
         return Experts(
             number=number,
@@ -143,17 +147,22 @@ class Mixture:
     def _shared(self, config: Config, width: int) -> int:
         if not (self.shared_number or self.shared_width):
             return 0
-        number = config.size(self.shared_number) if self.shared_number else 1
+        number = (config.count(self.shared_number, least=0) or 0) if self.shared_number else 1
         return number * (config.size(self.shared_width) if self.shared_width else width)
 
 
-def routing(config: Config, number: tuple[str, ...] = NUMBER, used: tuple[str, ...] = USED) -> tuple[int, int]:
-    """The number of experts, and of those that one token uses. Raises ModelError where there are not as many."""
-    experts, chosen = config.needed(number), config.needed(used)
-    if chosen > experts:
-        key = config.value(used)[0]
+def routing(
+    config: Config, number: tuple[str, ...] = NUMBER, used: tuple[str, ...] = USED, chosen: int | None = None
+) -> tuple[int, int]:
+    """The number of experts, and of those that one token uses: `chosen` where that is known already.
+
+    Raises ModelError where there are not as many.
+    """
+    experts = config.needed(number)
+    chosen = config.needed(used) if chosen is None else chosen
+    if not 1 <= chosen <= experts:
         raise ModelError(
-            f"{config.where}: {key} = {chosen} is more than the {experts} experts",
+            f"{config.where}: {config.value(used)[0]} = {chosen} is not from 1 to {experts}, the number of experts",
             "A token uses as many experts as there are, or fewer: check the file.",
         )
     return experts, chosen

@@ -31,13 +31,53 @@ def by_type(otherwise: SparseRule) -> SparseRule:
     return rule
 
 
-def by_step(config: Config, layers: int) -> tuple[bool, ...]:
-    """Qwen's rule: every decoder_sparse_step-th layer but those in mlp_only_layers; none where there are no experts."""
-    if config.count(NUMBER, least=0) == 0:
-        return (False,) * layers
-    step = config.count(("decoder_sparse_step",)) or 1
-    dense = set(config.counts("mlp_only_layers") or ())
-    return tuple((index + 1) % step == 0 and index not in dense for index in range(layers))
+def by_step_but(dense: tuple[int, ...]) -> SparseRule:
+    """Every decoder_sparse_step-th layer but those in mlp_only_layers, or `dense`; none where there are no experts."""
+
+    def rule(config: Config, layers: int) -> tuple[bool, ...]:
+        if config.count(NUMBER, least=0) == 0:
+            return (False,) * layers
+        step = config.count(("decoder_sparse_step",)) or 1
+        named = config.counts("mlp_only_layers")
+        without = set(dense if named is None else named)
+        return tuple((index + 1) % step == 0 and index not in without for index in range(layers))
+
+    return rule
+
+
+by_step = by_step_but(())
+"""Qwen's rule."""
+
+
+def but_first(dense: int) -> SparseRule:
+    """All layers but the first `dense`, whatever the config says."""
+
+    def rule(_config: Config, layers: int) -> tuple[bool, ...]:
+        return tuple(index >= dense for index in range(layers))
+
+    return rule
+
+
+def listed(key: str, period: str) -> SparseRule:
+    """The layers whose numbers the config's `key` lists; without the list every n-th, n being the config's `period`."""
+
+    def rule(config: Config, layers: int) -> tuple[bool, ...]:
+        named = config.counts(key)
+        if named is not None:
+            chosen = set(named)
+            return tuple(index in chosen for index in range(layers))
+        n = config.count((period,)) or 1
+        return tuple((index + 1) % n == 0 for index in range(layers))
+
+    return rule
+
+
+def by_end(config: Config, layers: int) -> tuple[bool, ...]:
+    """Every moe_layer_interval-th layer from moe_layer_start_index to moe_layer_end_index (-1: the last)."""
+    first, end = config.size("moe_layer_start_index"), config.count(("moe_layer_end_index",), least=-1)
+    n = config.count(("moe_layer_interval",)) or 1
+    last = layers - 1 if end is None or end < 0 else end
+    return tuple((index + 1) % n == 0 and first <= index <= last for index in range(layers))
 
 
 def _sparse(config: Config, name: str) -> bool:

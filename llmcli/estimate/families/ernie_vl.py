@@ -12,7 +12,7 @@ from llmcli.estimate.counts import NOTHING, Count
 from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families.decoder import Style
-from llmcli.estimate.families.mixed import build_mixture
+from llmcli.estimate.families.mixture_build import build_mixture
 from llmcli.estimate.sparse import by_type
 
 _WIDTHS = "moe_intermediate_size"

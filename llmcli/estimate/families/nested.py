@@ -10,7 +10,7 @@ from functools import partial
 from llmcli.estimate.experts import Mixture, MixtureRule
 from llmcli.estimate.families.decoder import Style, build
 from llmcli.estimate.families.ernie_vl import build_ernie_vl
-from llmcli.estimate.families.mixed import build_mixture
+from llmcli.estimate.families.mixture_build import build_mixture
 from llmcli.estimate.families.mllama import build_mllama
 from llmcli.estimate.sparse import after, by_step
 from llmcli.estimate.windows import cache_rule, from_flag
@@ -34,10 +34,6 @@ STYLES: Mapping[str, Style] = {
 
 
 MIXTURES: Mapping[str, tuple[Style, MixtureRule]] = {
-    "aria_text": (
-        Style(qkv_bias="attention_bias", output_bias="attention_bias"),
-        Mixture(width="intermediate_size", shared_number="moe_num_shared_experts", shared_bias="mlp_bias"),
-    ),
     "glm4v_moe_text": (
         Style(qkv_bias="attention_bias"),
         Mixture(shared_number="n_shared_experts", sparse=after("first_k_dense_replace")),

@@ -18,7 +18,12 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     # windows: dense decoders whose layers differ, most of them in what they see
     "sliding": (),
     # experts: a mixture of experts in place of the MLP
-    "mixture": (),
+    "mixture": (
+        "afmoe", "aria_text", "beam", "cohere2_moe", "dbrx", "doge", "dots1", "ernie4_5_moe", "exaone_moe", "flex_olmo",
+        "flint", "glm4_moe", "gpt_oss", "granitemoe", "granitemoe_swa", "granitemoeshared", "hunyuan_v1_moe", "hy_v3",
+        "jetmoe", "kolibri1", "laguna", "llama4_text", "mellum", "mimo_v2_flash", "minimax_m2", "mixtral", "olmoe",
+        "phimoe", "qwen2_moe", "qwen3_moe", "sarvam_moe", "solar_open",
+    ),
     # one compressed row per token
     "latent": (),
     # states of a fixed size
@@ -27,7 +32,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "hybrid": (),
     # a language model inside a multimodal one
     "nested": (
-        "aria_text", "cosmos3_edge_text", "emu3_text_model", "ernie4_5_vl_moe_text", "glm4v_moe_text", "glm4v_text",
+        "cosmos3_edge_text", "emu3_text_model", "ernie4_5_vl_moe_text", "glm4v_moe_text", "glm4v_text",
         "glm_ocr_text", "granite_docling_text", "mllama_text_model", "paddleocr_vl_text", "qwen2_5_omni_text",
         "qwen2_5_vl_text", "qwen2_vl_text", "qwen3_omni_moe_text", "qwen3_vl_moe_text", "qwen3_vl_text",
     ),
