@@ -38,14 +38,14 @@ def from_config(config: Config) -> Architecture:
 
 
 def _blueprint(language: Language) -> Blueprint:
-    refuse_unread(language)
+    refuse_unread(language.config, language.model_type)
     build = builder_of(language.model_type)
-    if build is None:
+    if build is not None:
+        blueprint = build(language.config)
+    else:
         from llmcli.estimate.families.unknown import build_unknown
 
         blueprint = build_unknown(language.config, language.model_type)
-    else:
-        blueprint = build(language.config)
     return blueprint if language.around is None else _with_towers(blueprint, language, *language.around)
 
 

@@ -23,6 +23,7 @@ _TIED_BY_EITHER = {
 # fmt: on
 _TIED_BY_ITS_OWN = {"blip-2", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4", "nemotron_h_omni"}
 _NEVER_TIED = {"mllama", "molmo2", "nemo_speechlm", "omniasr", "qwen2_audio", "vibevoice_asr", "voxtral"}
+_FILLED_UP = {"glmasr", "voxtral", "voxtral_realtime"}  # a part's missing keys are those of the absent part
 _FACTS = ("model_type", "architectures", "auto_map", "quantization_config")
 
 
@@ -42,6 +43,8 @@ def language_of(config: Config, model_type: str) -> Language:
     if key is None:
         return Language(model_type, config)
     section = _section(config, key, inside)
+    if inside and model_type in _FILLED_UP:
+        section = replace(section, values={**inside.values, **section.values})
     text_type = _type(section, inside)
     language = language_of(section, text_type) if key == "thinker_config" else Language(text_type, section)
     if language.around:

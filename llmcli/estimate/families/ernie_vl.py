@@ -9,22 +9,18 @@ from dataclasses import replace
 from llmcli.errors import ModelError
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count
-from llmcli.estimate.experts import Experts, Mixture
+from llmcli.estimate.experts import SHARED, Experts, Mixture
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families.decoder import Style
 from llmcli.estimate.families.mixture_build import build_mixture
-from llmcli.estimate.sparse import by_type
+from llmcli.estimate.sparse import but_first, by_type
 
 _WIDTHS = "moe_intermediate_size"
 _STYLE = Style(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias")
 
 
-def _first_dense(_config: Config, layers: int) -> tuple[bool, ...]:
-    return tuple(index > 0 for index in range(layers))
-
-
-_IMAGE = Mixture(correction_bias=True, sparse=by_type(_first_dense))
-_TEXT = replace(_IMAGE, shared_number="moe_num_shared_experts", shared_bias="use_bias")
+_IMAGE = Mixture(correction_bias=True, sparse=by_type(but_first(1)))
+_TEXT = replace(_IMAGE, shared_number=SHARED, shared_bias="use_bias")
 
 
 def build_ernie_vl(config: Config) -> Blueprint:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from llmcli.estimate.experts import Mixture, MixtureRule
+from llmcli.estimate.experts import SHARED, Mixture, MixtureRule
 from llmcli.estimate.families.decoder import Style, build
 from llmcli.estimate.families.ernie_vl import build_ernie_vl
 from llmcli.estimate.families.mixture_build import build_mixture
@@ -36,7 +36,11 @@ STYLES: Mapping[str, Style] = {
 MIXTURES: Mapping[str, tuple[Style, MixtureRule]] = {
     "glm4v_moe_text": (
         Style(qkv_bias="attention_bias"),
-        Mixture(shared_number="n_shared_experts", sparse=after("first_k_dense_replace")),
+        Mixture(
+            number=("n_routed_experts", "num_local_experts"),
+            shared_number=SHARED,
+            sparse=after("first_k_dense_replace"),
+        ),
     ),
     "qwen3_omni_moe_text": (_QWEN3, Mixture(sparse=by_step)),
     "qwen3_vl_moe_text": (_QWEN3, Mixture(sparse=by_step)),
