@@ -16,7 +16,7 @@ VOCABULARY = ("vocab_size",)
 POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "model_max_length")
 DTYPE = ("dtype", "torch_dtype")
 
-MAX_LAYERS = 2**16
+MAX_LAYERS = 2**12
 _MAX = 2**40
 _HINT = "Check the file, or get the model's config again."
 

@@ -37,7 +37,11 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "qwen2_5_vl_text", "qwen2_vl_text", "qwen3_omni_moe_text", "qwen3_vl_moe_text", "qwen3_vl_text",
     ),
     # names and keys from before transformers had the model
-    "legacy": (),
+    "legacy": (
+        "RefinedWeb", "RefinedWebModel", "Yi", "aquila", "baichuan", "chatglm", "exaone", "internlm", "internlm2",
+        "jais", "mimo", "minicpm", "mixformer-sequential", "nemotron-nas", "openelm", "orion", "phi-msft", "phi3small",
+        "plamo", "qwen", "stablelm_epoch", "xverse",
+    ),
 }
 MULTIMODAL = (
     "apertus1p5", "aria", "audioflamingo3", "aya_vision", "blip-2", "cohere2_vision", "cohere_compass", "cosmos3_edge",

@@ -1,6 +1,6 @@
 """The parts that towers are built from, and sizes that their configs give as one number or two."""
 
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import MAX_LAYERS, Config
 from llmcli.estimate.counts import Count, gated_mlp, linear, plain_mlp, tensor
 
 LAYERS = ("num_hidden_layers", "depth", "encoder_layers")
@@ -49,4 +49,4 @@ def two_layers(inputs: int, hidden: int, outputs: int, *, bias: bool = True) -> 
 
 def layer_count(config: Config) -> int:
     """The number of layers of a tower."""
-    return config.needed(LAYERS, limit=2**16)
+    return config.needed(LAYERS, limit=MAX_LAYERS)
