@@ -12,7 +12,8 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.class_defaults import Inside, class_defaults, configs_inside
 from llmcli.estimate.config import Config
 
-SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
+_THINKER = "thinker_config"
+SECTIONS = ("text_config", "llm_config", "language_config", _THINKER)
 TIED = "tie_word_embeddings"
 
 # fmt: off
@@ -46,12 +47,11 @@ def language_of(config: Config, model_type: str) -> Language:
     if inside and model_type in _FILLED_UP:
         section = replace(section, values={**inside.values, **section.values})
     text_type = _type(section, inside)
-    language = language_of(section, text_type) if key == "thinker_config" else Language(text_type, section)
-    if language.around:
-        return language
-    text = language.config.with_defaults(class_defaults(text_type))
+    if key == _THINKER and section.values.get(_THINKER) is None:
+        return language_of(section, text_type)
+    text = section.with_defaults(class_defaults(text_type))
     tied = _tied(config, model_type, text)
-    return Language(text_type, replace(text, values=dict(text.values) | {TIED: tied}), (model_type, config))
+    return Language(text_type, replace(text, values={**text.values, TIED: tied}), (model_type, config))
 
 
 def _part(config: Config, model_type: str) -> tuple[str | None, Inside | None]:
