@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from llmcli.estimate import config as keys
 from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.class_defaults import class_defaults
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families.registry import builder_of
-from llmcli.estimate.language import Language, dtype_of, language_of, quantization_of
+from llmcli.estimate.language import TIED, Language, dtype_of, language_of, quantization_of
 from llmcli.estimate.refusals import model_type_of, refuse_unread
 
 
@@ -33,7 +34,7 @@ def from_config(config: Config) -> Architecture:
         vision=blueprint.vision,
         quantization=quantization_of(language),
         inexact=blueprint.inexact,
-        warnings=(*_assumed_sizes(language), *blueprint.notes),
+        warnings=(*_assumed_sizes(language), *_assumed_tied(language, blueprint), *blueprint.notes),
     )
 
 
@@ -70,3 +71,15 @@ def _assumed_sizes(language: Language) -> tuple[str, ...]:
         return ()
     said = f"{config.where} does not say everything"
     return (f"{said}; as transformers does for {language.model_type}, taken as {', '.join(absent)}",)
+
+
+def _assumed_tied(language: Language, blueprint: Blueprint) -> tuple[str, ...]:
+    """A warning where a multimodal class ties head and embedding, and the language model's own class does not."""
+    if language.around is None:
+        return ()
+    outer = language.around[1]
+    if TIED in outer.values or not outer.flag(TIED) or class_defaults(language.model_type).get(TIED):
+        return ()
+    more = blueprint.vocabulary * blueprint.hidden
+    said = f"{outer.where} does not say {TIED}; as transformers does for {language.around[0]}, taken as true"
+    return (f"{said}: a checkpoint with a head of its own has {more} parameters more",)

@@ -32,7 +32,7 @@ TOWERS: Mapping[str, Tower] = {
     "smolvlm_vision": encoders.idefics,
     "voxtral_encoder": encoders.whisper,
 }
-_JOINTS: Mapping[str, Joint] = {
+JOINTS: Mapping[str, Joint] = {
     "aya_vision": joints.aya,
     "cohere2_vision": joints.cohere2,
     "gemma3": joints.gemma3,
@@ -63,7 +63,7 @@ def towers_of(config: Config, model_type: str, hidden: int) -> Count | None:
 
     Raises ModelError that names what is missing or wrong in a tower's config.
     """
-    joint = _JOINTS.get(model_type)
+    joint = JOINTS.get(model_type)
     if joint is None:
         return None
     total = NOTHING

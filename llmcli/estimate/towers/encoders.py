@@ -25,9 +25,8 @@ def siglip(config: Config) -> Count:
 
 
 def _pooling_head(hidden: int, width: int) -> Count:
-    """A probe, one attention whose input projection is a plain parameter, a norm and an MLP."""
-    attention = tensor(3 * hidden * hidden + 3 * hidden) + linear(hidden, hidden, bias=True)
-    return tensor(3 * hidden) + attention + plain_mlp(hidden, width, bias=True)
+    """A probe, a norm, an MLP, and torch's own attention, whose projections are no linear layers of their own."""
+    return tensor(4 * hidden * hidden + 4 * hidden) + tensor(3 * hidden) + plain_mlp(hidden, width, bias=True)
 
 
 def idefics(config: Config, patch: int = 32) -> Count:
