@@ -28,11 +28,12 @@ class Experts:
     """The mixture of one layer.
 
     number, used: experts, and how many of them one token passes through. width: channels inside one; gated: it has
-    gate, up and down projection, else up and down; bias: it has biases. linear_router: the router is a linear layer;
-    router_bias: it has a bias; correction_bias: a parameter per expert that only the choice of experts reads (where it
-    is a buffer instead, it is no parameter). identities: experts without parameters, which the router knows too.
-    shared: channels inside the shared experts in all, 0: none; shared_bias: they have biases; shared_gate: a linear
-    layer of one channel weighs them. latent: channels that the experts see, 0: those of the layer.
+    gate, up and down projection, else up and down; bias: it has biases. linear_router: the router is a linear layer
+    that bitsandbytes quantizes (it leaves classes derived from nn.Linear alone); router_bias: it has a bias;
+    correction_bias: a parameter per expert that only the choice of experts reads (where it is a buffer instead, it is
+    no parameter). identities: experts without parameters, which the router knows too. shared: channels inside the
+    shared experts in all, 0: none; shared_bias: they have biases; shared_gate: a linear layer of one channel weighs
+    them. latent: channels that the experts see, 0: those of the layer.
     """
 
     number: int

@@ -15,7 +15,7 @@ from llmcli.estimate.families import mixture_windows as windows
 from llmcli.estimate.families.decoder import Style
 from llmcli.estimate.families.mixture_build import build_mixture
 from llmcli.estimate.families.mixture_parts import attention_gate, biased_gate, head_bias, sinks, used_per_layer
-from llmcli.estimate.families.mixture_shapes import OWN
+from llmcli.estimate.families.mixture_shapes import DEEPSEEK, GLM4, OWN
 from llmcli.estimate.sparse import after, but_first, by_end, by_step, by_step_but, by_type, listed
 from llmcli.estimate.windows import every
 
@@ -33,13 +33,7 @@ _BIASED = Style(qkv_bias="attention_bias", output_bias="attention_bias")
 _NORMED = replace(_BIASED, qk_norm="head")
 _GRANITE = Mixture(width="intermediate_size", shared_width="shared_intermediate_size")
 _MIXTRAL = Mixture(width="intermediate_size")
-_DEEPSEEK = Mixture(
-    number=("n_routed_experts", "num_local_experts", "num_experts"),
-    shared_number=SHARED,
-    sparse=after("first_k_dense_replace"),
-)
 _QWEN_SHARED = Mixture(shared_width="shared_expert_intermediate_size", shared_gate=True, sparse=by_step)
-_GLM4 = Style(qkv_bias="attention_bias", qk_norm="head", qk_norm_if="use_qk_norm")
 
 ROWS: Mapping[str, Row] = {
     "afmoe": Row(
@@ -56,7 +50,7 @@ ROWS: Mapping[str, Row] = {
         Mixture(width="intermediate_size", shared_number=SHARED, sparse=by_type(after("first_k_dense_replace"))),
         dense_width="prefix_dense_intermediate_size",
     ),
-    "dots1": Row(replace(_NORMED, windows=windows.typed(windows.from_layer)), _DEEPSEEK),
+    "dots1": Row(replace(_NORMED, windows=windows.typed(windows.from_layer)), DEEPSEEK),
     "ernie4_5_moe": Row(
         Style(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias", around=head_bias("use_bias")),
         Mixture(
@@ -76,7 +70,7 @@ ROWS: Mapping[str, Row] = {
         replace(_NORMED, more=sinks, windows=windows.where(lambda i, n: i > 1 and i % 4 != 1 and i < n - 1)),
         Mixture(shared_width="shared_expert_intermediate_size", sparse=by_step_but((0, 1))),
     ),
-    "glm4_moe": Row(_GLM4, _DEEPSEEK),
+    "glm4_moe": Row(GLM4, DEEPSEEK),
     "gpt_oss": Row(
         replace(_BIASED, more=sinks, windows=windows.where(lambda i, _: i % 2 == 0)),
         replace(_MIXTRAL, bias=True, router_bias=True),
@@ -108,7 +102,6 @@ ROWS: Mapping[str, Row] = {
         Mixture(
             width="intermediate_size",
             shared_width="intermediate_size",
-            linear_router=True,
             sparse=listed("moe_layers", "interleave_moe_layer_step"),
         ),
         dense_width="intermediate_size_mlp",
@@ -117,11 +110,10 @@ ROWS: Mapping[str, Row] = {
     "minimax_m2": Row(Style(qk_norm="heads"), _MIXTRAL),
     "mixtral": Row(Style(), _MIXTRAL),
     "olmoe": Row(replace(_BIASED, qk_norm="heads"), _MIXTRAL),
-    "phimoe": Row(replace(_BIASED, norm=2, around=head_bias("lm_head_bias")), replace(_MIXTRAL, linear_router=True)),
+    "phimoe": Row(replace(_BIASED, norm=2, around=head_bias("lm_head_bias")), _MIXTRAL),
     "qwen2_moe": Row(Style(qkv_bias="qkv_bias", windows=windows.typed(windows.alternate_if_flag)), _QWEN_SHARED),
     "qwen3_moe": Row(replace(_NORMED, windows=windows.typed(windows.all_if_flag)), Mixture(sparse=by_step)),
-    "sarvam_moe": Row(replace(_GLM4, qkv_bias="attention_bias"), _DEEPSEEK),
-    "solar_open": Row(Style(qkv_bias="attention_bias", mlp_size="4x"), replace(_DEEPSEEK, sparse=in_all)),
+    "solar_open": Row(Style(qkv_bias="attention_bias", mlp_size="4x"), replace(DEEPSEEK, sparse=in_all)),
 }
 
 BUILDERS: Mapping[str, Callable[[Config], Blueprint]] = {

@@ -16,11 +16,13 @@ def build_mixture(config: Config, style: Style, mixture: MixtureRule, dense_widt
     Raises ModelError that names what is missing or wrong.
     """
     layers = mixture(config, config.needed(keys.LAYERS, limit=keys.MAX_LAYERS))
+    hidden = config.needed(keys.HIDDEN)
+    counts = {experts: experts.count(hidden) for experts in set(layers) if experts}
     own_width = config.count((dense_width,)) if dense_width else None
 
     def mlp(config: Config, shape: Shape, index: int) -> Count:
         experts = layers[index]
-        return experts.count(shape.hidden) if experts else dense_mlp(config, style, shape, own_width)
+        return counts[experts] if experts else dense_mlp(config, style, shape, own_width)
 
     def width(_config: Config, shape: Shape) -> int:
         return widest(layers, own_width or shape.intermediate)

@@ -8,14 +8,20 @@ from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, linear, routed_experts, tensor
-from llmcli.estimate.experts import Mixture, routing
+from llmcli.estimate.experts import SHARED, Mixture, routing
 from llmcli.estimate.facts import Attention, Blueprint, Layer
 from llmcli.estimate.families.decoder import HeadShape, Shape, Style, build, dense_mlp
 from llmcli.estimate.families.mixture_build import build_mixture
 from llmcli.estimate.families.mixture_windows import full_unless_typed, one_more, where
-from llmcli.estimate.sparse import but_first, by_type
+from llmcli.estimate.sparse import after, but_first, by_type
 from llmcli.estimate.windows import Window, cache_rule
 
+GLM4 = Style(qkv_bias="attention_bias", qk_norm="head", qk_norm_if="use_qk_norm")
+DEEPSEEK = Mixture(
+    number=("n_routed_experts", "num_local_experts", "num_experts"),
+    shared_number=SHARED,
+    sparse=after("first_k_dense_replace"),
+)
 _BIASED = Style(qkv_bias="attention_bias", output_bias="attention_bias")
 _DBRX_ATTENTION = {"kv_n_heads": 1}
 _DBRX_EXPERTS = {"ffn_hidden_size": 3584, "moe_num_experts": 4, "moe_top_k": 1}
@@ -66,13 +72,14 @@ def jetmoe(config: Config) -> Blueprint:
     layers, hidden = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS), config.needed(keys.HIDDEN)
     kv_heads, head_dim = config.needed(keys.KV_HEADS), config.needed(("kv_channels", "head_dim"))
     experts = Mixture(width="intermediate_size", linear_router=True).experts(config)
+    windows = cache_rule(config, layers)
     width, vocabulary = kv_heads * head_dim, config.needed(keys.VOCABULARY)
     queries = routed_experts(experts.number, experts.used, 2 * hidden * width) + linear(hidden, experts.number)
     biases_and_norms = tensor(4, hidden)
     count = experts.count(hidden) + queries + linear(hidden, 2 * width) + biases_and_norms
-    layer = Layer((Attention(kv_heads, head_dim, head_dim, window=_only_window(config)),), count)
+    attention = (Attention(kv_heads, head_dim, head_dim, window.tokens if window else None) for window in windows)
     return Blueprint(
-        layers=(layer,) * layers,
+        layers=tuple(Layer((mixer,), count) for mixer in attention),
         outside=tensor(hidden * (1 + vocabulary * (1 if config.flag("tie_word_embeddings") else 2))),
         hidden=hidden,
         intermediate=experts.token_width,
@@ -106,6 +113,14 @@ def laguna(config: Config) -> Blueprint:
     return replace(build_mixture(config, style, mixture), heads=numbers[0])
 
 
+def sarvam(config: Config) -> Blueprint:
+    """Sarvam-MoE: GLM-4.5's decoder, with another name for the biases of queries, keys and values too."""
+    named = config.values.get("use_qkv_bias")
+    if named is not None:
+        config = replace(config, values={**config.values, "attention_bias": named})
+    return build_mixture(config, GLM4, DEEPSEEK)
+
+
 def mimo(config: Config) -> Blueprint:
     """MiMo-V2-Flash: windowed layers have twice the KV heads and attention sinks; values are narrower than keys.
 
@@ -135,13 +150,9 @@ OWN: Mapping[str, Callable[[Config], Blueprint]] = {
     "jetmoe": jetmoe,
     "laguna": laguna,
     "mimo_v2_flash": mimo,
+    "sarvam_moe": sarvam,
 }
 """The builders of this module by model type."""
-
-
-def _only_window(config: Config) -> int | None:
-    window = cache_rule(config, 1)[0]
-    return window.tokens if window else None
 
 
 def _divides(config: Config, name: str, kv_heads: int, heads: int) -> None:
