@@ -47,10 +47,10 @@ def _blueprint(language: Language) -> Blueprint:
         from llmcli.estimate.families.unknown import build_unknown
 
         blueprint = build_unknown(language.config, language.model_type)
-    return blueprint if language.around is None else _with_towers(blueprint, language, *language.around)
+    return blueprint if language.around is None else _with_towers(blueprint, *language.around)
 
 
-def _with_towers(blueprint: Blueprint, language: Language, model_type: str, config: Config) -> Blueprint:
+def _with_towers(blueprint: Blueprint, model_type: str, config: Config) -> Blueprint:
     from llmcli.estimate.towers.beside import towers_of
 
     vision: Count | None = towers_of(config, model_type, blueprint.hidden)

@@ -1,6 +1,7 @@
 """The language model of a config: the config itself, or the part of a multimodal config that describes it.
 
-Read in transformers 5.24, configuration_utils.py (`SubConfigSpec.create_subconfig`) and each class's own `__post_init__`.
+Read in transformers 5.24, configuration_utils.py (`SubConfigSpec.create_subconfig`), and in each class's
+`__post_init__`.
 """
 
 from collections.abc import Mapping

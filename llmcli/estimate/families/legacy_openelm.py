@@ -4,6 +4,8 @@ Read from Apple's published configs and the code beside them: `num_query_heads`,
 have one entry per layer; widths are rounded to a multiple of `ffn_dim_divisor`.
 """
 
+from typing import Any
+
 from llmcli.errors import ModelError
 from llmcli.estimate.config import MAX_LAYERS, VOCABULARY, Config
 from llmcli.estimate.counts import gated_mlp, linear, plain_mlp, tensor
@@ -18,11 +20,14 @@ def build_openelm(config: Config) -> Blueprint:
     hidden, head_dim = config.needed(("model_dim",)), config.needed(("head_dim",))
     queries, kv_heads = _counts(config, "num_query_heads", number), _counts(config, "num_kv_heads", number)
     widths = tuple(_width(config, hidden, times) for times in _multipliers(config, number))
-    rows = zip(queries, kv_heads, widths, strict=True)
+    heads = zip(queries, kv_heads, strict=True)
     vocabulary = config.needed(VOCABULARY)
     tables = 2 if config.values.get("share_input_output_layers") is False else 1
     return Blueprint(
-        layers=tuple(_layer(config, hidden, head_dim, *row) for row in rows),
+        layers=tuple(
+            _layer(config, hidden, Attention(own, head_dim, head_dim), of * head_dim, width)
+            for (of, own), width in zip(heads, widths, strict=True)
+        ),
         outside=tensor(tables * vocabulary * hidden + hidden),
         hidden=hidden,
         intermediate=max(widths),
@@ -42,10 +47,10 @@ def _counts(config: Config, key: str, number: int) -> tuple[int, ...]:
 
 def _multipliers(config: Config, number: int) -> tuple[float, ...]:
     value = config.values.get("ffn_multipliers")
-    entries = value if isinstance(value, list | tuple) else [value] * number
+    entries: list[Any] = list(value) if isinstance(value, list | tuple) else [value] * number
     if len(entries) != number or not all(_is_factor(one) for one in entries):
         raise config.wrong("ffn_multipliers", value, f"no list of {number} numbers above 0 and up to {_MOST_TIMES}")
-    return tuple(float(one) for one in entries)
+    return tuple(entries)
 
 
 def _is_factor(value: object) -> bool:
@@ -60,9 +65,10 @@ def _width(config: Config, hidden: int, times: float) -> int:
     return width + multiple if width < 0.9 * wanted else width
 
 
-def _layer(config: Config, hidden: int, head_dim: int, queries: int, kv_heads: int, width: int) -> Layer:
+def _layer(config: Config, hidden: int, attention: Attention, queries: int, width: int) -> Layer:
     gated = config.values.get("ffn_with_glu") is not False
-    norms = 2 * hidden + (2 * head_dim if config.flag("normalize_qk_projections") else 0)
-    count = linear(hidden, (queries + 2 * kv_heads) * head_dim) + linear(queries * head_dim, hidden) + tensor(norms)
+    keys = attention.kv_heads * attention.key_dim
+    norms = 2 * hidden + (2 * attention.key_dim if config.flag("normalize_qk_projections") else 0)
+    count = linear(hidden, queries + 2 * keys) + linear(queries, hidden) + tensor(norms)
     parts = gated_mlp if gated else plain_mlp
-    return Layer((Attention(kv_heads, head_dim, head_dim),), count + parts(hidden, width))
+    return Layer((attention,), count + parts(hidden, width))

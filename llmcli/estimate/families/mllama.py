@@ -44,7 +44,5 @@ def _note(shape: Shape, crossing: int) -> tuple[str, ...]:
     if not crossing:
         return ()
     rows = 2 * shape.kv_heads * shape.head_dim * IMAGE_TOKENS * crossing
-    return (
-        f"sized without an image: one of 4 tiles adds {IMAGE_TOKENS} rows to each of {crossing} cross-attention layers,"
-        f" {2 * rows} bytes at 16 bits",
-    )
+    where = f"each of {crossing} cross-attention layers"
+    return (f"sized without an image: one of 4 tiles adds {IMAGE_TOKENS} rows to {where}, {2 * rows} bytes at 16 bits",)

@@ -50,7 +50,9 @@ def _latent(config: Config, model_type: str) -> Blueprint:
     if build is None:
         raise refuse(config.where, model_type, f"this model type is not known, and has MLA ({_LATENT[0]})")
     blueprint = build(config)
-    return _marked(blueprint, f"the model type {model_type} is not known: taken as deepseek_v3, one latent row per token")
+    return _marked(
+        blueprint, f"the model type {model_type} is not known: taken as deepseek_v3, one latent row per token"
+    )
 
 
 def _marked(blueprint: Blueprint, reason: str) -> Blueprint:
