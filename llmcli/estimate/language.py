@@ -22,9 +22,12 @@ _TIED_BY_EITHER = {
     "fast_vlm", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl", "kosmos-2", "llava", "llava_next_video",
     "llava_onevision", "minimax_m3_vl", "paddleocr_vl", "qwen2_5_vl", "qwen2_vl", "shieldgemma2", "video_llama_3",
 }
+_TIED_BY_ITS_OWN = {"blip-2", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4"}
+_NEVER_TIED = {
+    "cosmos3_edge", "inkling2", "inkling2_loop", "inkling_mm_model", "mllama", "molmo2", "muse_spark", "nemo_speechlm",
+    "nemotron_h_omni", "omniasr", "qwen2_audio", "vibevoice_asr", "voxtral",
+}
 # fmt: on
-_TIED_BY_ITS_OWN = {"blip-2", "instructblip", "instructblipvideo", "kosmos-2.5", "llama4", "nemotron_h_omni"}
-_NEVER_TIED = {"mllama", "molmo2", "nemo_speechlm", "omniasr", "qwen2_audio", "vibevoice_asr", "voxtral"}
 _FILLED_UP = {"glmasr", "voxtral", "voxtral_realtime"}  # a part's missing keys are those of the absent part
 _FACTS = ("model_type", "architectures", "auto_map", "quantization_config")
 

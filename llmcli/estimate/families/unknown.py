@@ -71,7 +71,8 @@ def _attention(config: Config, model_type: str) -> Blueprint:
     layer = Layer((Attention(kv_heads, key_dim, value_dim),), projections + mlp + tensor(_NORMS * hidden))
     vocabulary = config.needed(keys.VOCABULARY)
     tables = 1 if config.flag("tie_word_embeddings") else 2
-    reason = f"upper bound: the model type {model_type} is not known; taken as full attention in every layer"
+    taken = "full attention in every layer, and parameters as Llama has them"
+    reason = f"upper bound: the model type {model_type} is not known; taken as {taken}"
     return Blueprint(
         layers=(layer,) * number,
         outside=tensor(tables * vocabulary * hidden + hidden),
