@@ -114,6 +114,7 @@ class Blueprint:
     outside: parameters around the layers (embedding, final norm, head). heads, kv_heads, head_dim: of its first
     attention layer, 0 where it has none. hidden, intermediate: the widths of its channels and of its MLP (what a token
     passes through, so of the experts that it uses). inexact: why the sizes are no more than near the truth or above it.
+    notes: what a reader should know of them. vision: the towers beside it, None where they are not known.
     """
 
     layers: tuple[Layer, ...]
@@ -126,3 +127,4 @@ class Blueprint:
     head_dim: int = 0
     inexact: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    vision: Count | None = NOTHING
