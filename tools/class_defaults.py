@@ -12,12 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from llmcli.estimate.families.registry import MODULE_OF
-from transformers import CONFIG_MAPPING, PreTrainedConfig
+from llmcli.estimate.families.registry import MODULE_OF, MULTIMODAL
+from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
+from transformers.configuration_utils import SubConfigSpec
 
 ESTIMATE = Path(__file__).resolve().parents[1] / "llmcli" / "estimate"
 TABLE = ESTIMATE / "class_defaults.json"
-NO_FACTS = {"architectures", "dtype", "torch_dtype", "model_type", "transformers_version"}
+NO_FACTS = {"architectures", "sub_configs", "dtype", "torch_dtype", "model_type", "transformers_version"}
 
 
 def keys_read() -> set[str]:
@@ -44,25 +45,32 @@ def defaults(config_class: type[PreTrainedConfig], keys: set[str]) -> dict[str, 
     fields = [name for name in dir(config_class) if name in keys]
     found = {name: getattr(config_class, name) for name in fields if plain(getattr(config_class, name))}
     found = {name: value for name, value in found.items() if value is not False}
-    sub_configs = {
-        name: getattr(sub, "model_type", "")
-        for name, sub in (getattr(config_class, "sub_configs", None) or {}).items()
-        if isinstance(sub, type)
-    }
-    named = {name: model_type for name, model_type in sub_configs.items() if model_type}
+    inside = {name: part(spec, keys) for name, spec in config_class.sub_configs_defaults.items()}
+    named = {name: row for name, row in inside.items() if row["type"]}
     return found | ({"sub_configs": named} if named else {})
+
+
+def part(spec: SubConfigSpec, keys: set[str]) -> dict[str, Any]:
+    """A config inside another: its type, whether it has no other, and its values where the whole of it is absent."""
+    row: dict[str, Any] = {"type": spec.model_type}
+    if not issubclass(spec.config_class, AutoConfig):
+        row["only"] = True
+    if spec.optional:
+        row["optional"] = True
+    values = {name: value for name, value in spec.init_kwargs.items() if name in keys and plain(value)}
+    return row | ({"values": values} if values else {})
 
 
 def table() -> str:
     """The whole table as JSON, one model type per line."""
     keys = keys_read()
     rows: dict[str, dict[str, Any]] = {}
-    wanted = [name for name in MODULE_OF if name in CONFIG_MAPPING]
+    wanted = [name for name in (*MODULE_OF, *MULTIMODAL) if name in CONFIG_MAPPING]
     while wanted:
         name = wanted.pop()
         if name in CONFIG_MAPPING and name not in rows:
             rows[name] = defaults(CONFIG_MAPPING[name], keys)
-            wanted += rows[name].get("sub_configs", {}).values()
+            wanted += [inside["type"] for inside in rows[name].get("sub_configs", {}).values()]
     lines = [f"{json.dumps(name)}: {json.dumps(row, sort_keys=True)}" for name, row in sorted(rows.items()) if row]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

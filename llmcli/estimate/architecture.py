@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from llmcli.estimate.counts import Count
+from llmcli.estimate.counts import NOTHING, Count
 from llmcli.estimate.facts import Layer
 
 
@@ -11,7 +11,8 @@ class Architecture:
     """A decoder-only language model, or the language model in a multimodal one.
 
     layers: what each layer keeps, in order. count: parameters of embedding, decoder and head, tied ones once.
-    vision_params: those of the towers beside it, None where they are not known. heads, kv_heads, head_dim: of its first
+    decoder_type: the model type of the language model, where it stands in a multimodal one of another type.
+    vision: the towers beside it, None where they are not known. heads, kv_heads, head_dim: of its first
     attention layer, 0 where it has none. hidden, intermediate, vocabulary: widths in channels. dtype: as its file names
     it, or None. positions: its context limit in tokens, None when the file gives none. quantization: how the checkpoint
     is quantized already. inexact: why sizes are near the truth, or above it, instead of equal to it.
@@ -28,7 +29,8 @@ class Architecture:
     vocabulary: int
     dtype: str | None
     positions: int | None
-    vision_params: int | None = 0
+    vision: Count | None = NOTHING
+    decoder_type: str = ""
     quantization: str | None = None
     inexact: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -42,6 +44,11 @@ class Architecture:
     def active_params(self) -> int:
         """Parameters that one token's forward uses."""
         return self.count.active
+
+    @property
+    def vision_params(self) -> int | None:
+        """Parameters of the towers beside the language model, None where they are not known."""
+        return None if self.vision is None else self.vision.total
 
     @property
     def linear_params(self) -> int:

@@ -73,8 +73,9 @@ class Recurrence:
     """A state of fixed size, whatever the length.
 
     conv_channels × conv_width: the last inputs of a convolution, the current one included; state: the recurrent state;
-    shift: previous hidden states (RWKV's token shift). float_state: transformers keeps `state` in float32.
-    kind: transformers' layer type.
+    shift: earlier inputs that are kept apart from those (RWKV's token shift, RecurrentGemma's convolution).
+    float_state, float_conv: transformers keeps `state`, or the convolution's inputs, in float32 whatever the model runs
+    in. kind: transformers' layer type; in a layer that has attention as well, the same as the attention's.
     """
 
     conv_channels: int = 0
@@ -82,6 +83,7 @@ class Recurrence:
     state: int = 0
     shift: int = 0
     float_state: bool = True
+    float_conv: bool = False
     kind: str = "linear_attention"
 
 
@@ -112,6 +114,7 @@ class Blueprint:
     outside: parameters around the layers (embedding, final norm, head). heads, kv_heads, head_dim: of its first
     attention layer, 0 where it has none. hidden, intermediate: the widths of its channels and of its MLP (what a token
     passes through, so of the experts that it uses). inexact: why the sizes are no more than near the truth or above it.
+    notes: what a reader should know of them. vision: the towers beside it, None where they are not known.
     """
 
     layers: tuple[Layer, ...]
@@ -124,3 +127,4 @@ class Blueprint:
     head_dim: int = 0
     inexact: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    vision: Count | None = NOTHING

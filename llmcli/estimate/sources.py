@@ -11,7 +11,7 @@ from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import DTYPE, from_gguf
 from llmcli.estimate.quants import STORED
 from llmcli.estimate.subject import Subject
-from llmcli.models.gguf import read_gguf
+from llmcli.models.gguf_parts import read_parts
 from llmcli.models.json_file import read_json_object
 from llmcli.models.locate import Located, locate
 from llmcli.models.place import nearest
@@ -78,14 +78,14 @@ def _located_subject(located: Located) -> Subject:
 
 
 def _gguf_subject(path: Path, name: str) -> Subject:
-    header = read_gguf(path)
-    model = from_gguf(header)
-    stored = f"; on disk mostly {header.main_type}" if header.main_type else ""
+    parts = read_parts(path)
+    model = from_gguf(*parts)
+    stored = f"; on disk mostly {parts[0].main_type}" if parts[0].main_type else ""
     return Subject(
         name,
         model,
         model.positions,
-        stored_bytes=sum(tensor.size for tensor in header.tensors),
+        stored_bytes=sum(part.tensor_bytes for part in parts),
         packed=True,
         assumptions=(_FROM_GGUF + stored,),
     )

@@ -93,9 +93,7 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
         case Compressed():
             return _compressed(mixer, kv, element)
         case Recurrence():
-            columns = mixer.conv_channels * mixer.conv_width + mixer.shift
-            state = mixer.state * (_FLOAT32 if mixer.float_state else element)
-            return LayerSpec(mixer.kind, 0, state_bytes=columns * element + state)
+            return LayerSpec(mixer.kind, 0, state_bytes=_fixed_bytes(mixer, element))
         case CrossAttention():
             row = 2 * kv.size(mixer.kv_heads * mixer.head_dim)
             return LayerSpec("cross_attention", 0, state_bytes=mixer.tokens * row)
@@ -110,6 +108,12 @@ def _compressed(mixer: Compressed, kv: Format, element: int) -> LayerSpec:
         stride=mixer.stride,
         pending_bytes=kv.size(mixer.pending_dim),
     )
+
+
+def _fixed_bytes(mixer: Recurrence, element: int) -> int:
+    """Bytes of a state of fixed size; element: of the dtype that the model runs in."""
+    columns = mixer.conv_channels * mixer.conv_width * (_FLOAT32 if mixer.float_conv else element)
+    return columns + mixer.shift * element + mixer.state * (_FLOAT32 if mixer.float_state else element)
 
 
 def _kind(mixer: Attention) -> str:
