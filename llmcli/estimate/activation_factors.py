@@ -14,14 +14,17 @@ class Factors:
     """Numbers per token.
 
     hidden, mlp: per channel of the stream and of the MLP, in the MLP; queries: per channel of all attention heads
-    together, in attention. routed: per channel of each expert's output, in a mixture. score_bytes: per attention score,
+    together, in attention. inside, routed: per channel inside each expert and of each expert's output, in a mixture.
+    all_experts: each expert computes every token, whether it is routed there or not. score_bytes: per attention score,
     where a class has no fused attention and keeps all scores; 0 where it has.
     """
 
     hidden: int = 4
     mlp: int = 3
     queries: int = 4
+    inside: int = 4
     routed: int = 6
+    all_experts: bool = False
     score_bytes: int = 0
 
 
@@ -44,10 +47,12 @@ FACTORS: Mapping[str, Factors] = {
     "gpt2": Factors(mlp=5, queries=6),
     "gpt_bigcode": Factors(mlp=2, queries=5),
     "gpt_neox": Factors(mlp=2, queries=6),
-    "gpt_oss": Factors(score_bytes=6),
+    "gpt_oss": Factors(inside=9, score_bytes=6),
     "gptj": Factors(mlp=4, queries=6),
     "granitemoe": Factors(routed=4),
     "hunyuan_v1_dense": _NORMED_HEADS,
+    "llama4": Factors(routed=3, all_experts=True),
+    "llama4_text": Factors(routed=3, all_experts=True),
     "olmo": _FLOAT_ROTATION,
     "olmo2": Factors(hidden=3, queries=7),
     "olmo3": Factors(hidden=3, queries=7),

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 
 from llmcli.estimate.activation_factors import factors_of
 from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.counts import NOTHING
 from llmcli.estimate.dtypes import Format
 from llmcli.estimate.facts import Attention, Latent, Mixer, Recurrence
 
 _FLOAT32 = 4
+_MATRICES = 3
+"""An expert's: gate, up and down projection."""
+
 _WINDOW_MASKS = 3
 """A window's mask is three of its size while it is made."""
 
@@ -36,7 +40,8 @@ class Forward:
 class Activations:
     """Sizes for one model. element: bytes of a number that it computes with; kv: the format of its cache.
 
-    mixers: the different ones of its layers; used: the most experts that a token uses in a layer.
+    mixers: the different ones of its layers; used: the most experts of a layer that compute a token; routed: channels
+    inside those. shared: channels of the MLP beside them: all of a dense one, those of shared experts.
     """
 
     model: Architecture
@@ -44,6 +49,8 @@ class Activations:
     kv: Format
     mixers: frozenset[Mixer]
     used: int
+    routed: int
+    shared: int
 
     def peak(self, forward: Forward) -> int:
         """Bytes at the largest moment of a forward."""
@@ -65,11 +72,12 @@ class Activations:
 
     def _mlp(self, forward: Forward) -> int:
         model, factors = self.model, factors_of(self.model.model_type)
-        inside = factors.mlp * model.intermediate
+        inside = factors.mlp * self.shared
         if self.used:
-            routed = self.used * model.hidden
-            inside = max(4 * model.intermediate + routed, factors.routed * routed)
-        return forward.new * (factors.hidden * model.hidden + inside) * self.element
+            outputs = self.used * model.hidden
+            inside = max(inside, factors.inside * self.routed + outputs, factors.routed * outputs)
+        scores = forward.held * model.heads if factors.score_bytes else 0  # attention returns them
+        return forward.new * (factors.hidden * model.hidden + inside + scores) * self.element
 
     def _attention(self, mixer: Mixer, forward: Forward) -> int:
         hidden = 3 * self.model.hidden
@@ -78,7 +86,7 @@ class Activations:
                 return self._heads(mixer, forward) + forward.new * hidden * self.element
             case Latent():
                 queries = mixer.heads * (2 * mixer.nope_dim + 3 * mixer.rope_dim + 2 * mixer.value_dim)
-                rows = forward.batch * _seen(mixer.window, forward) * expanded(mixer)
+                rows = forward.batch * _seen(mixer.window, forward) * _expanded(mixer)
                 return (forward.new * (hidden + queries) + rows) * self.element + self._float_mask(mixer, forward)
             case Recurrence():
                 return forward.new * (hidden + 6 * mixer.conv_channels) * self.element
@@ -98,7 +106,7 @@ class Activations:
             return rotated + repeated + scores + 2 * forward.tokens * forward.held * self.element
         if not self._keys(mixer, forward):
             return rotated
-        return max(rotated, repeated + max(3 * width, 2 * width + self._float_mask(mixer, forward)))
+        return max(rotated, repeated + 3 * width + self._float_mask(mixer, forward))
 
     def _repeated(self, mixer: Attention, rows: int) -> int:
         """Numbers of keys and values once there is one per attention head, where they were fewer."""
@@ -114,14 +122,15 @@ class Activations:
         return _seen(mixer.window, forward) if windowed or forward.tokens < forward.held else 0
 
     def _float_mask(self, mixer: Mixer, forward: Forward) -> int:
-        """The kernel's copy of a mask, in the numbers that attention computes with."""
-        return forward.tokens * self._keys(mixer, forward) * self.element
+        """The kernel's copy of a mask, one per sequence, in the numbers that attention computes with."""
+        return forward.new * self._keys(mixer, forward) * self.element
 
     def _masks(self, forward: Forward) -> int:
         """Masks of bytes, one per kind of window, as long as the forward lasts."""
         if factors_of(self.model.model_type).score_bytes:
             return 0
-        return forward.tokens * sum({self._keys(mixer, forward) for mixer in self.mixers})
+        seen = {getattr(mixer, "window", None): self._keys(mixer, forward) for mixer in self.mixers}
+        return forward.tokens * sum(seen.values())
 
     def _masks_made(self, forward: Forward) -> int:
         windows = [mixer for mixer in self.mixers if isinstance(mixer, (Attention, Latent)) and mixer.window]
@@ -137,7 +146,7 @@ class Activations:
                 return copied + repeated * self.element
             case Latent():
                 rows = held if mixer.window is None else min(held, mixer.window)
-                return rows * expanded(mixer) * self.element + self._copied(rows * mixer.rank)
+                return rows * _expanded(mixer) * self.element + self._copied(rows * mixer.rank)
         return 0
 
     def _copied(self, numbers: int) -> int:
@@ -150,10 +159,16 @@ class Activations:
 def activations_of(model: Architecture, element: int, kv: Format) -> Activations:
     """Sizes for `model`, computing with numbers of `element` bytes."""
     mixers = frozenset(mixer for layer in model.layers for mixer in layer.mixers)
-    return Activations(model, element, kv, mixers, max((layer.count.used for layer in model.layers), default=0))
+    sparse = max((layer.count for layer in model.layers), key=lambda count: count.used, default=NOTHING)
+    used, routed = sparse.used, (sparse.experts - sparse.idle) // max(1, _MATRICES * model.hidden)
+    shared = max(0, model.intermediate - routed)
+    if factors_of(model.model_type).all_experts and routed:
+        times = sparse.experts / (sparse.experts - sparse.idle)
+        used, routed = round(used * times), round(routed * times)
+    return Activations(model, element, kv, mixers, used, routed, shared)
 
 
-def expanded(mixer: Latent) -> int:
+def _expanded(mixer: Latent) -> int:
     """Numbers that one row of latent attention becomes: keys without positions and values, then whole keys of them."""
     return mixer.heads * (2 * mixer.nope_dim + mixer.rope_dim + mixer.value_dim)
 

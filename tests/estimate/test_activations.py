@@ -7,6 +7,7 @@ from live_memory import forward_peaks, fused
 from oracle import build, facts_of
 from sized import architecture, mixture
 from tiny import tiny
+from tiny_latent import tiny_latent
 
 from llmcli.estimate.activations import Forward, activations_of
 from llmcli.estimate.compute_buffers import llama_cpp_buffer, vllm_profile
@@ -20,6 +21,7 @@ SHAPES = {
     "one piece": (1, 1024, None),
     "three sequences": (3, 512, None),
     "chunks": (1, 4096, 512),
+    "chunks of two sequences": (2, 2048, 512),
     "one token more than the chunks": (1, 4097, 512),
 }
 SIZES = {
@@ -55,6 +57,39 @@ def test_a_window_brings_a_mask_and_drops_rows(shape, monkeypatch):
     prefill, step = compared(values, *shape, monkeypatch)
     assert 0.9 < prefill < 1.2
     assert 0.9 < step < 1.1
+
+
+MIXTURE = {**SIZES, "num_experts_per_tok": 2, "num_local_experts": 8, "num_experts": 8, "pad_token_id": 0}
+LATENT = {
+    "head_dim": 16,
+    "qk_rope_head_dim": 16,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "hidden_size": 128,
+    "kv_lora_rank": 64,
+    "qk_nope_head_dim": 32,
+    "v_head_dim": 32,
+    "max_position_embeddings": 8192,
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1024, None), (2, 2048, 512)])
+@pytest.mark.parametrize("width", [64, 1024])
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen3_moe", "granitemoe", "gpt_oss", "llama4_text"])
+def test_mixtures_are_estimated_by_the_experts_that_compute(model_type, width, shape, monkeypatch):
+    widths = {"intermediate_size": width, "moe_intermediate_size": width, "intermediate_size_mlp": width}
+    values = {"model_type": model_type, "num_hidden_layers": 2, "vocab_size": 128, **MIXTURE, **widths}
+    prefill, step = compared(values, *shape, monkeypatch)
+    assert 0.9 < prefill < 1.2
+    assert 0.9 < step < 1.2
+
+
+@pytest.mark.parametrize("shape", [(1, 1024, None), (2, 2048, 512)])
+def test_latent_attention_is_estimated_by_what_it_expands(shape, monkeypatch):
+    values = tiny_latent("deepseek_v3", **LATENT)
+    prefill, step = compared(values, *shape, monkeypatch)
+    assert 0.9 < prefill < 1.2
+    assert 0.9 < step < 1.2
 
 
 def test_latent_attention_expands_the_rows_of_one_layer():
