@@ -1,56 +1,21 @@
-"""The shipped entries of the hub: every one is in the catalogue, with the numbers of the real model."""
+"""llmcli's own catalogue: every shipped model and many more are sized offline, with the numbers of the real model."""
 
 import csv
 import json
-import tomllib
 
 import pytest
+from model_cards import BILLIONS
 
-from llmcli.errors import ModelError
-from llmcli.estimate import sources
-from llmcli.estimate.families import FAMILIES
-from llmcli.estimate.layers import first_token_bytes, steady_bytes
+from llmcli.errors import ModelNotFound
+from llmcli.estimate import catalogue, sources
+from llmcli.estimate.config import Config
+from llmcli.estimate.dtypes import FLOATS
+from llmcli.estimate.engines.transformers import TRANSFORMERS
+from llmcli.estimate.from_config import from_config
+from llmcli.estimate.layers import steady_bytes
 from llmcli.models.registry import load_registry
 from llmcli.models.source import HubSource
 
-BILLIONS = {  # as the model cards count them
-    "qwen3-0.6b": 0.596,
-    "qwen3-1.7b": 1.72,
-    "qwen3-4b": 4.02,
-    "qwen3-4b-instruct-2507": 4.02,
-    "qwen3-8b": 8.19,
-    "qwen3-14b": 14.8,
-    "qwen3-32b": 32.8,
-    "qwen3-30b-a3b": 30.5,
-    "llama3.1-8b": 8.03,
-    "llama3.2-1b": 1.24,
-    "llama3.2-3b": 3.21,
-    "llama3.3-70b": 70.6,
-    "gemma3-270m": 0.268,
-    "gemma3-1b": 1.0,
-    "mistral-7b": 7.25,
-    "mistral-nemo-12b": 12.2,
-    "mistral-small-24b": 23.6,
-    "phi4": 14.7,
-    "phi4-mini": 3.84,
-    "gpt-oss-20b": 20.9,
-    "gpt-oss-120b": 116.8,
-    "smollm2-360m": 0.362,
-    "smollm2-1.7b": 1.71,
-    "smollm3-3b": 3.08,
-    "r1-qwen-1.5b": 1.78,
-    "r1-qwen-7b": 7.62,
-    "r1-llama-8b": 8.03,
-    "r1-qwen-14b": 14.8,
-    "r1-qwen-32b": 32.8,
-    "r1-llama-70b": 70.6,
-    "olmo2-1b": 1.48,
-    "olmo2-7b": 7.3,
-    "olmo2-13b": 13.7,
-    "olmo2-32b": 32.2,
-    "granite3.3-2b": 2.53,
-    "granite3.3-8b": 8.17,
-}
 RELATIVES = {  # the known sizes name the base model, which has the same shape
     "HuggingFaceTB/SmolLM2-1.7B-Instruct": "HuggingFaceTB/SmolLM2-1.7B",
     "HuggingFaceTB/SmolLM2-360M-Instruct": "HuggingFaceTB/SmolLM2-360M",
@@ -60,12 +25,13 @@ RELATIVES = {  # the known sizes name the base model, which has the same shape
     "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.2-1B",
     "meta-llama/Llama-3.3-70B-Instruct": "meta-llama/Meta-Llama-3.1-70B",
 }
-CATALOGUE = tomllib.loads(sources._CATALOGUE.read_text(encoding="utf-8"))
+HUB = [key for key in catalogue._rows() if "/" in key]
 
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
 
 
@@ -75,75 +41,76 @@ def hub_entries():
     return {entry.name: entry for entry in entries if isinstance(entry.parsed_source(), HubSource)}
 
 
-def row_of(alias):
-    row = CATALOGUE[hub_entries()[alias].parsed_source().repo]
-    return {key: None if value == "" else value for key, value in row.items()}
-
-
-def test_every_hub_entry_has_its_row_and_every_row_its_entry():
+def test_every_hub_entry_has_its_row_and_every_other_row_a_name_of_its_own():
     repositories = {entry.parsed_source().repo for entry in hub_entries().values()}
-    assert set(BILLIONS) == set(hub_entries())
-    assert {name for name in CATALOGUE if "/" in name} == repositories
+    assert repositories <= set(HUB)
+    named = {catalogue.repository_named(name) for name in catalogue.names()}
+    assert named == set(HUB) - repositories
+    assert len(catalogue.names()) == len(named)
+    assert not set(catalogue.names()) & set(load_registry().names())
+    assert len(HUB) >= 60
 
 
-@pytest.mark.parametrize("alias", BILLIONS)
-def test_a_shipped_alias_is_sized_offline_or_refused_by_the_name_of_its_kind(alias):
-    model_type = row_of(alias)["model_type"]
-    if model_type not in FAMILIES:
-        with pytest.raises(ModelError, match=f"{model_type} cannot be sized yet"):
-            sources.find(alias, None)
-        return
-    subject = sources.find(alias, None)
-    assert subject.architecture.params == pytest.approx(BILLIONS[alias] * 1e9, rel=0.01)
+@pytest.mark.parametrize("name", BILLIONS)
+def test_a_name_is_sized_offline_with_the_parameters_of_the_model_card(name):
+    subject = sources.find(name, None)
+    model = subject.architecture
+    assert model.params + (model.vision_params or 0) == pytest.approx(BILLIONS[name] * 1e9, rel=0.012)
     assert any("llmcli's own catalogue" in note for note in subject.assumptions)
-    assert subject.warnings == ()
-    assert subject.limit == hub_entries()[alias].context
+    assert model.dtype
+    assert model.inexact == ()
+    assert not any("does not say" in warning for warning in subject.warnings)
 
 
-@pytest.mark.parametrize("alias", [alias for alias in BILLIONS if row_of(alias)["model_type"] not in FAMILIES])
-def test_the_rows_of_other_kinds_are_right_as_well(alias):
-    torch = pytest.importorskip("torch")
-    import transformers
+def test_every_name_is_held_against_a_model_card():
+    assert set(BILLIONS) == {*hub_entries(), *catalogue.names()}
 
-    row = row_of(alias)
-    config = transformers.AutoConfig.for_model(**row)
-    with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
-    assert model.num_parameters() == pytest.approx(BILLIONS[alias] * 1e9, rel=0.01)
+
+def test_the_limit_is_that_of_the_entry():
+    for alias, entry in hub_entries().items():
+        assert sources.find(alias, None).limit == entry.context
 
 
 def test_rows_agree_with_the_real_configs(shared_data):
     compared = 0
-    for repository, row in CATALOGUE.items():
-        path = shared_data / "configs" / f"{repository.replace('/', '--')}.json"
-        if not path.is_file():
+    for path in sorted((shared_data / "configs").glob("*.json")):
+        row = catalogue.row_of(path.stem.replace("--", "/"))
+        if row is None:
             continue
-        real = json.loads(path.read_text(encoding="utf-8"))
-        real["dtype"] = real.get("dtype") or real.get("torch_dtype") or row["dtype"]
-        assert row == {key: real[key] for key in row}, repository
+        real = from_config(Config("c", json.loads(path.read_text(encoding="utf-8"))))
+        ours = from_config(Config("c", row))
+        assert (ours.layers, ours.count, ours.positions) == (real.layers, real.count, real.positions), path.stem
         compared += 1
-    assert compared >= 4
+    assert compared >= 40
 
 
 def test_sizes_agree_with_the_known_sizes(shared_data):
     with (shared_data / "kv_models.csv").open(encoding="utf-8", newline="") as file:
         known = {line["name"]: line for line in csv.DictReader(file)}
     compared = 0
-    for alias, entry in hub_entries().items():
-        repository = entry.parsed_source().repo
+    for repository in HUB:
         line = known.get(RELATIVES.get(repository, repository))
-        if line is None or line["model_type"] not in FAMILIES:
+        if line is None:
             continue
-        model = sources.find(alias, None).architecture
-        assert model.params == int(line["params_total"]), alias
-        assert first_token_bytes(model.layers, 2) == int(float(line["hf_bytes_first_token"])), alias
-        assert steady_bytes(model.layers, 4096, 2) == int(float(line["hf_kv_bytes_4096"])), alias
+        model = from_config(Config("c", catalogue.row_of(repository)))
+        layers = TRANSFORMERS.storage(model, FLOATS["float16"], "float16")
+        assert model.params == int(float(line["params_total"])), repository
+        for context in (4096, 32768):
+            assert steady_bytes(layers, context) == int(float(line[f"hf_kv_bytes_{context}"])), repository
         compared += 1
-    assert compared >= 10
+    assert compared >= 55
 
 
-def test_a_bare_hub_id_of_the_catalogue_is_sized_and_another_says_what_to_do():
+def test_names_are_found_whatever_their_case_and_nearest_ones_are_offered():
+    assert sources.find("DeepSeek-V3", None).architecture.model_type == "deepseek_v3"
     assert sources.find("Qwen/Qwen3-8B", None).name == "Qwen/Qwen3-8B"
-    with pytest.raises(ModelError) as caught:
-        sources.find("org/unknown@v1", None)
-    assert caught.value.hint == "Fetch it first: llmcli models pull org/unknown@v1"
+    with pytest.raises(ModelNotFound) as caught:
+        sources.find("deepsek-v3", None)
+    assert "deepseek-v3" in caught.value.hint
+
+
+def test_a_file_of_that_name_wins(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpt2").mkdir()
+    (tmp_path / "gpt2" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 3}))
+    assert sources.find("gpt2", None).architecture.layer_count == 3
