@@ -8,6 +8,8 @@ in the MLP: gate, gate after its activation, and their product with the third pr
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from llmcli.estimate.architecture import Architecture
+
 
 @dataclass(frozen=True, slots=True)
 class Factors:
@@ -61,6 +63,8 @@ FACTORS: Mapping[str, Factors] = {
     "qwen2_moe": Factors(hidden=5, routed=4),
     "qwen3": _NORMED_HEADS,
     "qwen3_moe": Factors(queries=5, routed=4),
+    "qwen3_vl_moe_text": Factors(queries=5, routed=4),
+    "qwen3_vl_text": _NORMED_HEADS,
     "stablelm": Factors(hidden=6, queries=7),
     "starcoder2": Factors(mlp=2),
 }
@@ -69,6 +73,6 @@ FACTORS: Mapping[str, Factors] = {
 USUAL = Factors()
 
 
-def factors_of(model_type: str) -> Factors:
-    """Those of the type, or those of a Llama."""
-    return FACTORS.get(model_type, USUAL)
+def factors_of(model: Architecture) -> Factors:
+    """Those of its decoder's type, or those of a Llama."""
+    return FACTORS.get(model.decoder_type or model.model_type, USUAL)

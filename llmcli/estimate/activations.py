@@ -71,7 +71,7 @@ class Activations:
         return 2 * forward.tokens * self.model.head_dim * self.element
 
     def _mlp(self, forward: Forward) -> int:
-        model, factors = self.model, factors_of(self.model.model_type)
+        model, factors = self.model, factors_of(self.model)
         inside = factors.mlp * self.shared
         if self.used:
             outputs = self.used * model.hidden
@@ -97,7 +97,7 @@ class Activations:
 
         Without a mask the kernel shares keys and values between heads, and takes less than the rotation.
         """
-        factors = factors_of(self.model.model_type)
+        factors = factors_of(self.model)
         width = forward.new * self.model.heads * max(mixer.key_dim, mixer.value_dim) * self.element
         rotated = factors.queries * width
         repeated = self._repeated(mixer, forward.batch * _seen(mixer.window, forward)) * self.element
@@ -127,7 +127,7 @@ class Activations:
 
     def _masks(self, forward: Forward) -> int:
         """Masks of bytes, one per kind of window, as long as the forward lasts."""
-        if factors_of(self.model.model_type).score_bytes:
+        if factors_of(self.model).score_bytes:
             return 0
         seen = {getattr(mixer, "window", None): self._keys(mixer, forward) for mixer in self.mixers}
         return forward.tokens * sum(seen.values())
@@ -142,7 +142,7 @@ class Activations:
                 rows = held if mixer.window is None else min(held, mixer.window)
                 width = mixer.key_dim if mixer.window is None else mixer.key_dim + mixer.value_dim
                 copied = self._copied(rows * (mixer.cached_heads or mixer.kv_heads) * width)
-                repeated = self._repeated(mixer, rows) if factors_of(self.model.model_type).score_bytes else 0
+                repeated = self._repeated(mixer, rows) if factors_of(self.model).score_bytes else 0
                 return copied + repeated * self.element
             case Latent():
                 rows = held if mixer.window is None else min(held, mixer.window)
@@ -162,7 +162,7 @@ def activations_of(model: Architecture, element: int, kv: Format) -> Activations
     sparse = max((layer.count for layer in model.layers), key=lambda count: count.used, default=NOTHING)
     used, routed = sparse.used, (sparse.experts - sparse.idle) // max(1, _MATRICES * model.hidden)
     shared = max(0, model.intermediate - routed)
-    if factors_of(model.model_type).all_experts and routed:
+    if factors_of(model).all_experts and routed:
         times = sparse.experts / (sparse.experts - sparse.idle)
         used, routed = round(used * times), round(routed * times)
     return Activations(model, element, kv, mixers, used, routed, shared)

@@ -52,7 +52,7 @@ def chunk_note(moments: Moments) -> str:
     if moments.engine != "transformers":
         return f"activations, an estimate: what {moments.engine} reserves for {moments.chunk} tokens per forward"
     pieces = "the prompt in one piece" if moments.chunk is None else f"{moments.chunk} prompt tokens per forward"
-    scores = factors_of(moments.activations.model.model_type).score_bytes
+    scores = factors_of(moments.activations.model).score_bytes
     attention = "all attention scores (no fused kernel)" if scores else "fused attention"
     return f"activations, an estimate: {pieces}, logits of the last one, {attention}{_rough(moments)}"
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.counts import NOTHING, Count
 from llmcli.estimate.dtypes import BYTES
 from llmcli.estimate.quants import NONE, Scheme
 
@@ -56,13 +57,17 @@ def weight_bytes(model: Architecture, quant: str, dtype: str) -> int:
     """
     if quant == NONE:
         return model.params * BYTES[dtype]
-    return _packed(model, quant) + (model.params - model.linear_params) * BYTES[dtype]
+    return _packed(model.count, quant) + (model.params - model.linear_params) * BYTES[dtype]
 
 
 def bitsandbytes_weights(model: Architecture, quant: str, dtype: str) -> Weights:
-    """The same by parts, towers in `dtype`."""
-    whole = _parts(model, None, BYTES[dtype])
-    return replace(whole, dense=whole.dense - model.linear_params * BYTES[dtype] + _packed(model, quant))
+    """The same by parts, and the towers beside the language model, whose linear layers are quantized as well."""
+    whole, towers = _parts(model, None, BYTES[dtype]), model.vision or NOTHING
+    return replace(
+        whole,
+        dense=whole.dense - model.linear_params * BYTES[dtype] + _packed(model.count, quant),
+        towers=whole.towers - towers.linear * BYTES[dtype] + _packed(towers, quant),
+    )
 
 
 def scheme_weights(model: Architecture, scheme: Scheme | None, dtype: str) -> Weights:
@@ -70,9 +75,10 @@ def scheme_weights(model: Architecture, scheme: Scheme | None, dtype: str) -> We
     return _parts(model, scheme, BYTES[dtype])
 
 
-def _packed(model: Architecture, quant: str) -> int:
-    linear = model.linear_params
-    packed, scales = (linear, model.linear_rows) if quant == "int8" else (-(-linear // 2), -(-linear // _BLOCK))
+def _packed(count: Count, quant: str) -> int:
+    """Bytes of quantized linear layers and their scales."""
+    linear = count.linear
+    packed, scales = (linear, count.rows) if quant == "int8" else (-(-linear // 2), -(-linear // _BLOCK))
     return packed + _SCALE * scales
 
 

@@ -77,7 +77,7 @@ def test_the_largest_saving_comes_first_and_a_combination_last(share):
 
 
 def test_a_combination_is_offered_where_no_single_change_fits():
-    heavy = subject(architecture(Attention(2, 64, 64), layers=32, head_dim=64, positions=131_072, vision_params=0))
+    heavy = subject(architecture(Attention(2, 64, 64), layers=32, head_dim=64, positions=131_072))
     weights = estimate(heavy, ASKED).rows[0].weights_bytes
     answer = estimate(heavy, replace(ASKED, vram=(int(weights * 0.9),)))
     assert not any(part.fits for part in single(answer))

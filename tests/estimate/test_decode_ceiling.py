@@ -3,7 +3,7 @@
 import pytest
 from sized import HIDDEN, VOCABULARY, architecture, mixture, sizer, subject
 
-from llmcli.estimate.counts import Count
+from llmcli.estimate.counts import Count, tensor
 from llmcli.estimate.decode import ceiling
 from llmcli.estimate.plan import estimate
 from llmcli.estimate.request import SizeRequest
@@ -62,7 +62,7 @@ def test_an_input_embedding_apart_from_the_head_is_not_read():
 
 
 def test_towers_are_resident_and_not_read():
-    with_towers = sizer(architecture(vision_params=10**6)).loaded.weights
+    with_towers = sizer(architecture(vision=tensor(10**6))).loaded.weights
     assert with_towers.read(1) == sizer().loaded.weights.read(1)
     assert with_towers.total == sizer().loaded.weights.total + 2 * 10**6
 

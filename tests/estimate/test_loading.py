@@ -7,6 +7,7 @@ from sized import architecture, mixture, subject
 
 from llmcli.errors import UsageError
 from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.counts import linear, tensor
 from llmcli.estimate.loading import load
 from llmcli.estimate.quants import SCHEMES, check_quant
 from llmcli.estimate.request import SizeRequest
@@ -119,9 +120,11 @@ def test_quantizing_what_is_quantized_is_said_to_be_another_thing():
 
 
 def test_towers_count_in_the_dtype_and_unknown_ones_are_said_to_be_missing():
-    assert weights(architecture=architecture(vision_params=1000)) == SIXTEEN + 2000
-    assert weights(quant="nf4", architecture=architecture(vision_params=1000)) == weights(quant="nf4") + 2000
-    unknown = architecture(vision_params=None)
+    towers = architecture(vision=linear(16, 64) + tensor(100))
+    assert weights(architecture=towers) == SIXTEEN + 2 * 1124
+    assert weights(quant="nf4", architecture=towers) == weights(quant="nf4") + 512 + 16 * 4 + 200
+    assert weights("vllm", "fp8", architecture=towers) == weights("vllm", "fp8") + 2 * 1124
+    unknown = architecture(vision=None)
     (warning,) = load(subject(unknown), SizeRequest(), "transformers").warnings
     assert "not counted" in warning
     assert load(subject(unknown, stored_bytes=9 * SIXTEEN), SizeRequest(), "transformers").warnings == ()
