@@ -1,7 +1,7 @@
 """What to change when a row does not fit, each change with its number."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from llmcli.errors import LlmcliError
 from llmcli.estimate.engines.named import ENGINES
@@ -34,21 +34,15 @@ class Change:
     batch: int
     shrinks: int = 0
 
-    def sizer(self, subject: Subject) -> Sizer | None:
-        """Its sizes, None where the model or the engine does not have it."""
-        try:
-            return sizer_of(subject, self.request, self.engine)
-        except LlmcliError:
-            return None
-
 
 @dataclass(frozen=True, slots=True)
 class Adviser:
-    """Finds changes to one row of a request."""
+    """Finds changes to one row of a request. known: sizes that have been worked out, None where they cannot be."""
 
     subject: Subject
     row: Row
     asked: Change
+    known: dict[tuple[SizeRequest, str], Sizer | None] = field(default_factory=dict)
 
     def parts(self) -> tuple[AdvicePart, ...]:
         """Changes that save memory, each alone, the largest saving first.
@@ -84,7 +78,7 @@ class Adviser:
 
     def _chunks(self) -> Iterator[Change]:
         """Shorter pieces, where the engine reads prompts in pieces."""
-        sizer = self.asked.sizer(self.subject)
+        sizer = self._sizer(self.asked)
         if sizer is not None and self.asked.engine.name == "transformers" and (sizer.moments.chunk or 0) > _CHUNK:
             request = replace(self.asked.request, prefill_chunk=_CHUNK)
             yield replace(self.asked, flags=(f"--prefill-chunk {_CHUNK}",), request=request)
@@ -94,7 +88,7 @@ class Adviser:
         if other is None or self.asked.engine.name == _OTHER:
             return
         change = replace(self.asked, flags=(f"--engine {_OTHER}",), engine=other)
-        sizer = change.sizer(self.subject)
+        sizer = self._sizer(change)
         if sizer is not None:
             saved = self.row.total_bytes - sizer.total(change.context, change.batch)
             if saved * _WORTH >= self.row.total_bytes:
@@ -102,7 +96,7 @@ class Adviser:
 
     def _shrunk(self, change: Change) -> Iterator[Change]:
         """The same with a shorter context, or with fewer sequences: as much of them as fits."""
-        sizer = change.sizer(self.subject)
+        sizer = self._sizer(change)
         if sizer is None:
             return
         context = sizer.max_context(change.batch, change.context - 1) if change.context > 1 else 0
@@ -131,9 +125,19 @@ class Adviser:
                     flags = (*change.flags, "--batch 1")
                     yield from self._shrunk(replace(change, flags=flags, batch=1, shrinks=1))
 
+    def _sizer(self, change: Change) -> Sizer | None:
+        """Sizes in the setting of a change, None where the model or the engine does not have it."""
+        key = (change.request, change.engine.name)
+        if key not in self.known:
+            try:
+                self.known[key] = sizer_of(self.subject, change.request, change.engine)
+            except LlmcliError:
+                self.known[key] = None
+        return self.known[key]
+
     def _part(self, change: Change) -> AdvicePart | None:
         """What a change saves; None where it cannot be made, or saves nothing."""
-        sizer = change.sizer(self.subject)
+        sizer = self._sizer(change)
         if sizer is None:
             return None
         total = sizer.total(change.context, change.batch)
