@@ -94,13 +94,13 @@ def fill_cache(model: PreTrainedModel, batch: int, prompt: int, steps: int) -> D
 
 def held_bytes(cache: DynamicCache) -> int:
     """Bytes of the rows and states that the cache holds, a tensor that is keys and values at once counted once."""
-    tensors = {id(tensor): tensor for tensor in _held(cache)}
+    tensors = {id(tensor): tensor for tensor in held_tensors(cache)}
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def resident_bytes(cache: DynamicCache) -> int:
     """Bytes of the memory behind them: after a prefill, a sliding layer's rows are a view of the whole prompt's."""
-    storages = [tensor.untyped_storage() for tensor in _held(cache)]
+    storages = [tensor.untyped_storage() for tensor in held_tensors(cache)]
     return sum({storage._cdata: storage.nbytes() for storage in storages}.values())
 
 
@@ -111,7 +111,8 @@ def _measure(model: PreTrainedModel, context: int, batch: int, params: int) -> M
     return Measured(context, batch, held, peak, params)
 
 
-def _held(cache: DynamicCache) -> Iterable[torch.Tensor]:
+def held_tensors(cache: DynamicCache) -> Iterable[torch.Tensor]:
+    """Every tensor that the layers of the cache hold: rows, states, buffers."""
     for layer in cache.layers:
         for name, value in vars(layer).items():
             if name not in _NOT_HELD:

@@ -36,6 +36,11 @@ class Architecture:
     warnings: tuple[str, ...] = ()
 
     @property
+    def language_type(self) -> str:
+        """The model type of the language model, which is what engines know it by."""
+        return self.decoder_type or self.model_type
+
+    @property
     def params(self) -> int:
         """Parameters of the language model."""
         return self.count.total

@@ -20,7 +20,7 @@ def from_config(config: Config) -> Architecture:
     blueprint = _blueprint(language)
     return Architecture(
         model_type=model_type,
-        decoder_type=language.model_type,
+        decoder_type="" if language.model_type == model_type else language.model_type,
         layers=blueprint.layers,
         count=sum((layer.count for layer in blueprint.layers), start=blueprint.outside + NOTHING),
         heads=blueprint.heads,

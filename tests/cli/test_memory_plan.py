@@ -228,7 +228,7 @@ def test_a_smaller_model_is_one_that_the_person_has(machine, tmp_path):
     machine(1)
     own = tmp_path / "own.toml"
     own.write_text('[models.tiny]\nsource = "hub:Qwen/Qwen3-0.6B"\n[models.smollm2-135m]\nsource = "gone"\n')
-    assert refusal()[1] == ["1. a smaller model: smollm2-135m, 0.685 GiB"]
+    assert refusal()[1] == ["1. a smaller model: gemma3-270m, 0.925 GiB"]
     assert not any("smollm2-135m" in way for way in refusal(registry=own)[1]), "there it is another model"
     machine(1.9)
     others = refusal()[1]

@@ -16,7 +16,7 @@ from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.families.registry import MODULE_OF, MULTIMODAL
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.layers import peak_bytes, steady_bytes
-from llmcli.estimate.sources import read_config
+from llmcli.models.json_file import read_json_object
 
 TYPES = sorted({*MODULE_OF, *MULTIMODAL})
 ORDINARY = {
@@ -118,7 +118,7 @@ def test_a_file_that_is_no_object(tmp_path, text):
     path = tmp_path / "config.json"
     path.write_text(text)
     with pytest.raises(ModelError) as caught:
-        read_config(path)
+        read_json_object(path)
     assert "\n" not in caught.value.message
     assert "config.json" in caught.value.message
 

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 import torch
-from oracle import build, check_cache, check_parameters, facts_of, fill, held_bytes, held_tensors, storage_of
+from oracle import build, check_cache, check_parameters, facts_of, fill, storage_of
 from tiny_recurrent import FLAGS, TYPES, tiny
 from transformers import DynamicCache, PreTrainedModel
 
+from llmcli.engine.measure_cache import held_bytes, held_tensors
 from llmcli.estimate.layers import peak_bytes, steady_bytes
 
 INEXACT = ("qwen4_exp_text",)
@@ -37,7 +38,7 @@ def test_kv_bytes_are_those_of_the_cache(model_type):
 @pytest.mark.parametrize("length", LENGTHS)
 def test_all_but_the_positions_of_an_indexer_is_counted(length):
     values = tiny("qwen4_exp_text")
-    cache = fill(build(values, "cpu"), 3, length, 2, "cpu")
+    cache = fill(build(values, "cpu"), 3, length, 2)
     positions = sum(layer.indexer_position_ids.nbytes for layer in cache.layers if hasattr(layer, "indexer_keys"))
     assert held_bytes(cache) - positions == 3 * steady_bytes(storage_of(values), length + 2)
     assert positions == 3 * 24 * (length + 2)
@@ -49,9 +50,7 @@ def test_all_but_the_positions_of_an_indexer_is_counted(length):
 def test_states_are_float32_only_where_transformers_keeps_them_so(model_type, dtype):
     values = tiny(model_type)
     model = build(values, "cpu", dtype)
-    assert held_bytes(fill(model, 1, 5, 1, "cpu")) == steady_bytes(
-        storage_of(values, str(dtype).removeprefix("torch.")), 6
-    )
+    assert held_bytes(fill(model, 1, 5, 1)) == steady_bytes(storage_of(values, str(dtype).removeprefix("torch.")), 6)
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -49,14 +49,14 @@ class LlamaCppRules:
 
         Raises UsageError where blocks of `kv` do not divide a head, ModelError for what it has no cache for.
         """
-        place = _Place(architecture_of(model.model_type), kv, self.ubatch)
+        place = _Place(architecture_of(model.language_type), kv, self.ubatch)
         return grouped(spec for layer in model.layers for spec in merged([place.spec(mixer) for mixer in layer.mixers]))
 
     def inexact(self, model: Architecture) -> tuple[str, ...]:
         """A model that llama.cpp does not have, or one that reads another encoder."""
         reasons = []
-        if architecture_of(model.model_type) not in KNOWN and not model.inexact:
-            reasons.append(f"llama.cpp {READ_IN} does not have {model.model_type}: sized by its general rules")
+        if architecture_of(model.language_type) not in KNOWN and not model.inexact:
+            reasons.append(f"llama.cpp {READ_IN} does not have {model.language_type}: sized by its general rules")
         if any(isinstance(mixer, CrossAttention) for layer in model.layers for mixer in layer.mixers):
             reasons.append(f"llama.cpp {READ_IN} has no cache for cross-attention: sized as if it had")
         return tuple(reasons)
@@ -64,7 +64,7 @@ class LlamaCppRules:
     def assumptions(self, model: Architecture) -> tuple[str, ...]:
         """The settings that the sizes hold for."""
         windows = any(
-            getattr(mixer, "window", None) and architecture_of(model.model_type) in PATTERNS
+            getattr(mixer, "window", None) and architecture_of(model.language_type) in PATTERNS
             for layer in model.layers
             for mixer in layer.mixers
         )

@@ -63,7 +63,7 @@ class VllmRules:
 
         Raises UsageError for a format that the model's attention has not, ModelError for what is not known here.
         """
-        rows = _Rows(model.model_type, kv, BYTES[dtype])
+        rows = _Rows(model.language_type, kv, BYTES[dtype])
         held = [one for layer in model.layers for mixer in layer.mixers for one in rows.held(mixer)]
         bare = [LayerSpec(NO_CACHE, 0) for layer in model.layers if not layer.mixers]
         return grouped((*self._pool(model).layers(held), *bare))
@@ -79,8 +79,8 @@ class VllmRules:
             )
         if CrossAttention in kinds:
             reasons.append("vLLM reserves cross-attention for the longest input that its encoder is set up for")
-        if Latent in kinds and model.model_type not in _LATENT_TYPES:
-            reasons.append(f"vLLM caches the latent attention of {model.model_type} as keys and values of all heads")
+        if Latent in kinds and model.language_type not in _LATENT_TYPES:
+            reasons.append(f"vLLM caches the latent attention of {model.language_type} as keys and values of all heads")
         return tuple(reasons)
 
     def assumptions(self, model: Architecture) -> tuple[str, ...]:
