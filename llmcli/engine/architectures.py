@@ -2,63 +2,9 @@
 
 from typing import Any
 
-CONTINUABLE = frozenset(
-    {
-        "apertus",
-        "arcee",
-        "cohere",
-        "cohere2",
-        "deepseek_v2",
-        "deepseek_v3",
-        "ernie4_5",
-        "exaone4",
-        "falcon",
-        "gemma",
-        "gemma2",
-        "gemma3",
-        "gemma3_text",
-        "gemma4",
-        "gemma4_text",
-        "glm",
-        "glm4",
-        "glm4_moe",
-        "gpt2",
-        "gpt_neox",
-        "gpt_oss",
-        "granite",
-        "granitemoe",
-        "hunyuan_v1_dense",
-        "llama",
-        "ministral",
-        "ministral3",
-        "mistral",
-        "mixtral",
-        "nemotron",
-        "olmo",
-        "olmo2",
-        "olmo3",
-        "olmoe",
-        "phi",
-        "phi3",
-        "phimoe",
-        "qwen2",
-        "qwen2_moe",
-        "qwen3",
-        "qwen3_moe",
-        "seed_oss",
-        "smollm3",
-        "stablelm",
-        "starcoder2",
-    }
-)
-"""Model types whose cache may be continued by several tokens, and cropped: they prefill in chunks and reuse prefixes.
+from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
 
-The test suite proves both laws for each: a tiny fp32 model answers the same whatever the chunks, and the same whether
-it continues the cache of an earlier request or not. In transformers 5.24 they do not hold for some recurrent types, so
-any type that is not listed prefills in one piece and reuses nothing.
-"""
-
-_CHUNK_TOKENS = {"mps": 512, "cuda": 2048}
+_CHUNK_TOKENS = {"mps": 512, "cuda": CUDA_CHUNK}
 _CPU_CHUNK_TOKENS = (64, 256)
 _CPU_CHUNK_FLOPS = 2.7e11
 

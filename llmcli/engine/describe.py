@@ -9,13 +9,14 @@ import torch
 
 from llmcli import __version__
 from llmcli.engine import device as devices
-from llmcli.engine.architectures import CONTINUABLE, chunk_tokens
+from llmcli.engine.architectures import chunk_tokens
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
 from llmcli.engine.tokenizer_notices import tokenizer_notices
 from llmcli.errors import ModelError
 from llmcli.inference import LoadRequest, ModelInfo, Quant, SamplingOptions
+from llmcli.prefill_rules import CONTINUABLE
 from llmcli.sampling_rules import broken_rule
 
 _NO_LIMIT = 131_072

@@ -13,6 +13,7 @@ class Count:
 
     total: all of them. linear: weights of the decoder's linear layers, without biases; rows: their output channels.
     experts: parameters of routed experts, all resident. idle: those of the experts that one token does not use.
+    used: the experts that one token uses, of every layer.
     """
 
     total: int = 0
@@ -20,6 +21,7 @@ class Count:
     rows: int = 0
     experts: int = 0
     idle: int = 0
+    used: int = 0
 
     def __add__(self, other: "Count") -> "Count":
         return Count(
@@ -28,11 +30,17 @@ class Count:
             self.rows + other.rows,
             self.experts + other.experts,
             self.idle + other.idle,
+            self.used + other.used,
         )
 
     def __mul__(self, times: int) -> "Count":
         return Count(
-            self.total * times, self.linear * times, self.rows * times, self.experts * times, self.idle * times
+            self.total * times,
+            self.linear * times,
+            self.rows * times,
+            self.experts * times,
+            self.idle * times,
+            self.used * times,
         )
 
     @property
@@ -70,4 +78,4 @@ def plain_mlp(hidden: int, width: int, *, bias: bool = False) -> Count:
 
 def routed_experts(number: int, used: int, each: int) -> Count:
     """`number` experts of `each` parameters in 3-D tensors, of which a token uses `used`."""
-    return Count(total=number * each, experts=number * each, idle=max(0, number - used) * each)
+    return Count(total=number * each, experts=number * each, idle=max(0, number - used) * each, used=min(number, used))

@@ -10,11 +10,15 @@ _NAMES = {"fp32": "float32", "f32": "float32", "fp16": "float16", "f16": "float1
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How numbers lie in memory: `bytes` for every block of `elements`. name: as the engine calls it."""
+    """How numbers lie in memory: `bytes` for every block of `elements`. name: as the engine calls it.
+
+    inexact: why a cache in this format is not sized to the byte.
+    """
 
     name: str
     bytes: int
     elements: int = 1
+    inexact: tuple[str, ...] = ()
 
     def size(self, count: int) -> int:
         """Bytes of `count` numbers, the last block filled up."""

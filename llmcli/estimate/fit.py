@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
-from llmcli.estimate.layers import Layers
-from llmcli.estimate.plan import Sizer
+from llmcli.estimate.fitting import UNLIMITED, largest
+from llmcli.estimate.layers import Layers, peak_bytes
+from llmcli.estimate.overhead import CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
 from llmcli.load_rules import QUANTIZED_SHARE
@@ -15,7 +16,7 @@ from llmcli.units import MIB
 USEFUL_CONTEXT = 2048
 """A model that cannot hold so many tokens, or as many as it is asked for, is not worth loading."""
 
-RUNTIME_BYTES = {"cpu": 400 * MIB, "mps": 400 * MIB, "cuda": 512 * MIB}
+RUNTIME_BYTES = {"cpu": 400 * MIB, "mps": 400 * MIB, "cuda": CUDA_CONTEXT}
 """What the libraries and the activations of one prefill chunk take: 296 MiB were measured on a CPU before any weight
 was there; on CUDA a context is roughly so large."""
 
@@ -68,7 +69,7 @@ class Need:
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets while it holds `context` tokens, the end of prefill included."""
-        return Sizer(self.layers, 0, None).total(context, 1)
+        return peak_bytes(self.layers, context)
 
     def total(self, context: int) -> int:
         """All of it, with a cache of `context` tokens. What quantizing takes is free again before the cache grows."""
@@ -85,7 +86,8 @@ class Need:
         """
         if not self.layers:
             return None
-        longest = Sizer(self.layers, self.weights + self.runtime, free).max_context(1, self.limit)
+        room = free - self.weights - self.runtime
+        longest = largest(lambda context: self.cache(context) <= room, self.limit or UNLIMITED)
         if longest == self.limit:
             return None
         return longest // _STEP * _STEP or longest

@@ -45,7 +45,9 @@ def _count(tensor: GgufTensor, name: str, used: int) -> Count:
     elements = tensor.elements
     if _EXPERTS.fullmatch(name):
         experts = tensor.shape[-1]
-        return Count(elements, experts=elements, idle=elements // experts * max(0, experts - used))
+        idle = elements // experts * max(0, experts - used)
+        counted = min(experts, used) if "_down_" in name else 0  # a layer has its experts in several tensors
+        return Count(elements, experts=elements, idle=idle, used=counted)
     if name in _LATENT and len(tensor.shape) == 3:
         return Count(elements, linear=elements, rows=tensor.shape[_LATENT[name]] * tensor.shape[2])
     if len(tensor.shape) == 2 and name.endswith("weight") and not _NO_LINEAR.fullmatch(name):

@@ -22,6 +22,9 @@ class LayerSpec:
     has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
     prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
     stride: tokens per row. pending_bytes: of each token whose row is not complete; at the end of prefill, of all.
+    chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the most that is held while it
+    is read are the rows before a piece and the piece itself. tail_tokens: the last tokens may be held unquantized,
+    `tail_bytes` each. shared_bytes: held once for all sequences.
     """
 
     kind: str
@@ -33,18 +36,33 @@ class LayerSpec:
     spare: int = 0
     stride: int = 1
     pending_bytes: int = 0
+    chunk: int | None = None
+    tail_tokens: int = 0
+    tail_bytes: int = 0
+    shared_bytes: int = 0
 
     def steady_bytes(self, tokens: int) -> int:
-        """Bytes after at least one decode step with `tokens` held."""
-        pending = tokens % self.stride * self.pending_bytes
-        return self._bytes(tokens if self.max_tokens is None else min(tokens, self.max_tokens)) + pending
+        """Bytes after at least one decode step with `tokens` held; the most where some may be unquantized."""
+        tail, pending = min(tokens, self.tail_tokens), tokens % self.stride
+        held = tokens - tail if self.max_tokens is None else min(tokens - tail, self.max_tokens)
+        return self._bytes(held) + tail * self.tail_bytes + pending * self.pending_bytes
 
     def peak_bytes(self, tokens: int) -> int:
-        """Bytes at the end of a prefill of `tokens`."""
+        """Bytes at the end of a prefill of `tokens`; the most at the end of any of its pieces."""
         return max(
             self.steady_bytes(tokens),
-            self._bytes(tokens if self.peak_tokens is None else min(tokens, self.peak_tokens))
+            self._bytes(self._read(tokens) if self.peak_tokens is None else min(tokens, self.peak_tokens))
             + tokens * self.pending_bytes,
+        )
+
+    def _read(self, tokens: int) -> int:
+        """The most tokens held at once while a prompt of `tokens` is read."""
+        if self.max_tokens is None or self.chunk is None or self.chunk >= tokens:
+            return tokens
+        whole, rest = divmod(tokens, self.chunk)
+        return max(
+            min((whole - 1) * self.chunk, self.max_tokens) + self.chunk,
+            min(whole * self.chunk, self.max_tokens) + rest,
         )
 
     def _bytes(self, tokens: int) -> int:
@@ -98,6 +116,16 @@ def peak_bytes(layers: Layers, tokens: int) -> int:
     return sum(group.count * group.spec.peak_bytes(tokens) for group in layers)
 
 
+def shared_bytes(layers: Layers) -> int:
+    """KV bytes that do not grow with the number of sequences."""
+    return sum(group.count * group.spec.shared_bytes for group in layers)
+
+
+def in_chunks(layers: Layers, chunk: int) -> Layers:
+    """The same layers when the prompt is read in pieces of `chunk` tokens."""
+    return tuple(replace(group, spec=replace(group.spec, chunk=chunk)) for group in layers)
+
+
 def first_token_bytes(layers: Layers) -> int:
     """Bytes that a token costs while the context is short: every layer keeps it."""
     return sum(group.count * group.spec.token_bytes for group in layers)
@@ -110,4 +138,4 @@ def asymptotic_token_bytes(layers: Layers) -> int:
 
 def fixed_bytes(layers: Layers) -> int:
     """Bytes of one sequence that do not depend on its length."""
-    return sum(group.count * group.spec.state_bytes for group in layers)
+    return sum(group.count * (group.spec.state_bytes + group.spec.shared_bytes) for group in layers)

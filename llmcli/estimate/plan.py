@@ -1,119 +1,77 @@
-"""From a model's facts and a request to the answer: rows, what fits, and the longest context that fits."""
+"""From a model's facts and a request to the answer."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from llmcli.errors import ModelError, UsageError
-from llmcli.estimate.dtypes import BYTES, canonical
+from llmcli.errors import UsageError
+from llmcli.estimate.advice import advise
+from llmcli.estimate.comparison import compare
+from llmcli.estimate.decode import decode_parts
 from llmcli.estimate.engines.rules import Engine
 from llmcli.estimate.engines.transformers import TRANSFORMERS
-from llmcli.estimate.layers import (
-    Layers,
-    asymptotic_token_bytes,
-    first_token_bytes,
-    fixed_bytes,
-    peak_bytes,
-    steady_bytes,
-)
+from llmcli.estimate.layers import Layers, asymptotic_token_bytes, first_token_bytes, fixed_bytes
+from llmcli.estimate.mix import mix_of
+from llmcli.estimate.moments import chunk_note
+from llmcli.estimate.overhead import overhead_of
 from llmcli.estimate.report import SCHEMA, Estimate, KvPart, LayerPart, ModelPart, Row
 from llmcli.estimate.request import SizeRequest
+from llmcli.estimate.sizer import Sizer, sizer_of
 from llmcli.estimate.subject import Subject
-from llmcli.estimate.weights import weight_bytes
-from llmcli.inference import Quant
-from llmcli.load_rules import INT8_DTYPE
+from llmcli.units import bytes_text
 
 DEFAULT_CONTEXTS = (4096, 8192, 32768)
 _LARGEST = 2**63 - 1
-_UNLIMITED = 2**40
 
 
 def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORMERS) -> Estimate:
-    """Size `subject`. Raises ModelError for a dtype without a size, UsageError for figures beyond 2**63 bytes."""
-    model = subject.architecture
-    dtype, dtype_notes = _weights_dtype(subject, request)
-    kv = engine.kv_format(request.kv_dtype or dtype)
-    weights, weight_notes = _weights(subject, request.quant, dtype)
+    """Size `subject`; gpus, prompt and verified stay empty.
+
+    Raises UsageError for a format or quantization that the engine does not have and for figures beyond 2**63 bytes,
+    ModelError for a dtype without a size and for a model that the engine does not run.
+    """
+    model, sizer = subject.architecture, sizer_of(subject, request, engine)
     contexts = request.contexts or _default_contexts(subject.limit)
-    layers = engine.storage(model, kv, kv.name if kv.name in BYTES else dtype)
-    sizer = Sizer(layers, weights, sum(request.vram) if request.vram else None)
     rows = tuple(sizer.row(context, batch) for batch in request.batches for context in contexts)
-    if any(row.total_bytes > _LARGEST for row in rows):
+    mix = mix_of(sizer, request.mix)
+    if max(*(row.total_bytes for row in rows), mix.total_bytes if mix else 0) > _LARGEST:
         raise UsageError("the sizes pass 2**63 bytes", "Ask for a shorter --context or a smaller --batch.")
     longest = None if request.vram is None else sizer.max_context(max(request.batches), subject.limit)
+    others, notes = compare(sizer, engine, rows[-1])
     return Estimate(
-        SCHEMA,
-        engine.name,
-        engine.version,
-        ModelPart(subject.name, model.model_type, model.params, model.active_params, model.vision_params),
-        kv_part(layers, kv.name, model.inexact),
-        rows,
-        longest,
-        (),
-        None,
-        None,
-        (),
-        (),
-        (),
-        (),
-        (*subject.assumptions, *dtype_notes, *weight_notes, _NOT_COUNTED),
-        (*subject.warnings, *_too_long(subject, contexts), *_nothing_fits(longest, request)),
+        schema=SCHEMA,
+        engine=engine.name,
+        engine_version=engine.version,
+        model=ModelPart(subject.name, model.model_type, model.params, model.active_params, model.vision_params),
+        kv=kv_part(sizer.layers, sizer.kv.name, _inexact(sizer)),
+        rows=rows,
+        max_context=longest,
+        comparison=others,
+        mix=mix,
+        prompt=None,
+        gpus=(),
+        advice=advise(subject, request, engine, rows),
+        decode=decode_parts(sizer, rows, request.bandwidth),
+        verified=(),
+        assumptions=(*subject.assumptions, *_assumptions(sizer, request), *notes),
+        warnings=(
+            *subject.warnings,
+            *sizer.loaded.warnings,
+            *_too_long(subject, (*contexts, *request.mix)),
+            *_nothing_fits(longest, request),
+            *_split(sizer, rows),
+        ),
     )
-
-
-_NOT_COUNTED = "not counted: activations, and what the runtime itself takes (a CUDA context is roughly 0.5 GiB)"
-
-
-@dataclass(frozen=True, slots=True)
-class Sizer:
-    """Sizes of one model in one setting. weights, vram: bytes."""
-
-    layers: Layers
-    weights: int
-    vram: int | None
-
-    def row(self, context: int, batch: int) -> Row:
-        """The sizes for `batch` sequences of `context` tokens each; eager decode reserves no more than it holds."""
-        steady = batch * steady_bytes(self.layers, context)
-        total = self.total(context, batch)
-        return Row(
-            context=context,
-            batch=batch,
-            kv_bytes=steady,
-            kv_peak_bytes=batch * peak_bytes(self.layers, context),
-            kv_allocated_bytes=steady,
-            weights_bytes=self.weights,
-            activation_bytes=None,
-            overhead_bytes=None,
-            total_bytes=total,
-            vram_bytes=self.vram,
-            fits=None if self.vram is None else total <= self.vram,
-            headroom_bytes=None if self.vram is None else self.vram - total,
-        )
-
-    def total(self, context: int, batch: int) -> int:
-        """Weights and the largest that the KV cache gets, in bytes."""
-        kv = max(steady_bytes(self.layers, context), peak_bytes(self.layers, context))
-        return self.weights + batch * kv
-
-    def max_context(self, batch: int, limit: int | None) -> int:
-        """The longest context up to `limit` whose total fits in the VRAM; 0 when not even one token does."""
-        room = self.vram or 0
-        return _largest(lambda context: self.total(context, batch) <= room, limit or _UNLIMITED)
-
-
-def _largest(fits: Callable[[int], bool], limit: int) -> int:
-    """The largest number from 1 to `limit` that fits, where all smaller ones fit as well; 0 when none does."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
 
 
 def kv_part(layers: Layers, dtype: str, inexact: tuple[str, ...]) -> KvPart:
     """The cache of one sequence, in groups of layers."""
     groups = tuple(
-        LayerPart(group.spec.kind, group.count, group.spec.token_bytes, group.spec.max_tokens, group.spec.state_bytes)
+        LayerPart(
+            group.spec.kind,
+            group.count,
+            group.spec.token_bytes,
+            group.spec.max_tokens,
+            group.spec.state_bytes + group.spec.shared_bytes,
+        )
         for group in layers
     )
     return KvPart(
@@ -127,29 +85,20 @@ def kv_part(layers: Layers, dtype: str, inexact: tuple[str, ...]) -> KvPart:
     )
 
 
-def _weights_dtype(subject: Subject, request: SizeRequest) -> tuple[str, tuple[str, ...]]:
-    if request.quant == "int8":
-        return INT8_DTYPE, ()
-    if request.dtype:
-        return request.dtype, ()
-    named = subject.architecture.dtype
-    if named is None:
-        return "float32", ("the config names no dtype: float32, as transformers takes it; --dtype sets another",)
-    dtype = canonical(named)
-    if dtype is None:
-        raise ModelError(f"{subject.name}: the dtype {named!r} has no known size", "Say what to load it in: --dtype.")
-    return dtype, ()
+def _inexact(sizer: Sizer) -> tuple[str, ...]:
+    """Why sizes are not exact: because of the model, of the engine, or of the format."""
+    return (*sizer.model.inexact, *sizer.engine.inexact(sizer.model), *sizer.kv.inexact)
 
 
-def _weights(subject: Subject, quant: Quant, dtype: str) -> tuple[int, tuple[str, ...]]:
-    model = subject.architecture
-    if quant == "none" and model.quantization and subject.stored_bytes is not None:
-        return subject.stored_bytes, (f"weights as stored, quantized with {model.quantization}",)
-    size = weight_bytes(model, quant, dtype)
-    if quant == "none":
-        return size, (f"weights in {dtype}, {BYTES[dtype]} bytes per parameter",)
-    each = "8 bits each and a scale per row" if quant == "int8" else "4.5 bits each"
-    return size, (f"weights in {quant}: linear layers at {each}, embeddings, head and norms in {dtype}",)
+def _assumptions(sizer: Sizer, request: SizeRequest) -> tuple[str, ...]:
+    model, engine = sizer.model, sizer.engine
+    notes = [*engine.assumptions(model), *sizer.loaded.assumptions, chunk_note(sizer.moments)]
+    notes.append(overhead_of(engine.name, request.overhead)[1])
+    if len(sizer.vram or ()) > 1:
+        notes.append(
+            "several devices: split by whole layers, so up to one layer's room stays empty on all but the last"
+        )
+    return tuple(notes)
 
 
 def _default_contexts(limit: int | None) -> Sequence[int]:
@@ -158,15 +107,23 @@ def _default_contexts(limit: int | None) -> Sequence[int]:
 
 
 def _too_long(subject: Subject, contexts: Sequence[int]) -> tuple[str, ...]:
-    longer = [context for context in contexts if subject.limit is not None and context > subject.limit]
+    limit = subject.limit
+    longer = dict.fromkeys(context for context in contexts if limit is not None and context > limit)
     if not longer:
         return ()
-    return (
-        f"context {', '.join(map(str, longer))} passes the {subject.limit} tokens that {subject.limited_by} allows",
-    )
+    return (f"context {', '.join(map(str, longer))} passes the {limit} tokens that {subject.limited_by} allows",)
 
 
 def _nothing_fits(longest: int | None, request: SizeRequest) -> tuple[str, ...]:
     if longest != 0:
         return ()
     return (f"not even one token of context fits at batch {max(request.batches)}",)
+
+
+def _split(sizer: Sizer, rows: tuple[Row, ...]) -> tuple[str, ...]:
+    """A warning where all devices together are large enough, and whole layers are not small enough for them."""
+    torn = [row for row in rows if row.fits is False and row.total_bytes <= (row.vram_bytes or 0)]
+    if not torn:
+        return ()
+    least, devices = bytes_text(min(row.total_bytes for row in torn)), len(sizer.vram or ())
+    return (f"{least} is less than {devices} devices have together, but whole layers do not fit on them one by one",)

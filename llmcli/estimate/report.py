@@ -51,8 +51,10 @@ class Row:
     """One combination of context and batch.
 
     kv_bytes: with `context` tokens held after decode has begun; kv_peak_bytes: at the end of prefill;
-    kv_allocated_bytes: what the decode path reserves. activation_bytes: the peak of one forward, logits included.
-    overhead_bytes: what the runtime takes, an assumption. total_bytes: the largest moment, all of it.
+    kv_allocated_bytes: what the decode path reserves. activation_bytes: what the largest moment takes beside weights,
+    overhead and kv_peak_bytes, logits included, an estimate; the four add up to total_bytes. overhead_bytes: what the
+    runtime takes on all devices, an assumption. headroom_bytes: what is left, or short, where whole layers are split
+    among several devices.
     """
 
     context: int

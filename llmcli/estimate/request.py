@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from llmcli.inference import Quant
-
 
 @dataclass(frozen=True, slots=True)
 class SizeRequest:
@@ -22,7 +20,7 @@ class SizeRequest:
     mix: tuple[int, ...] = ()
     dtype: str | None = None
     kv_dtype: str | None = None
-    quant: Quant = "none"
+    quant: str = "none"
     vram: tuple[int, ...] | None = None
     overhead: int | None = None
     prefill_chunk: int | None = None

@@ -9,6 +9,7 @@ from llmcli.estimate import catalogue
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import DTYPE, from_gguf
+from llmcli.estimate.quants import STORED
 from llmcli.estimate.subject import Subject
 from llmcli.models.gguf_parts import read_parts
 from llmcli.models.json_file import read_json_object
@@ -94,7 +95,7 @@ def _config_subject(path: Path, name: str) -> Subject:
     values = read_json_object(path)
     model = from_config(Config(str(path), values))
     warnings = model.warnings
-    if model.quantization:
+    if model.quantization and model.quantization not in STORED:
         warnings += (f"the checkpoint is quantized already ({model.quantization}): its files may be smaller",)
     beside = path.with_name(TOKENIZER)
     return Subject(

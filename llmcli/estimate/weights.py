@@ -1,22 +1,109 @@
-"""Bytes of a model's weights in memory, by number format and quantization."""
+"""Bytes of a model's weights in memory, by number format and quantization, and by what decode reads of them."""
+
+from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.counts import NOTHING, Count
 from llmcli.estimate.dtypes import BYTES
-from llmcli.inference import Quant
+from llmcli.estimate.quants import NONE, Scheme
 
 _BLOCK = 64
 _SCALE = 4
 
 
-def weight_bytes(model: Architecture, quant: Quant, dtype: str) -> int:
-    """Bytes of all parameters in `dtype`, with the decoder's linear layers quantized.
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Bytes of weights, by what decode reads of them.
+
+    dense: what every step reads; experts: routed ones; embedding: one that is apart from the head, of which a step
+    reads no more than a row; towers: beside the language model, not read by decode. used: the share of the experts that
+    one token passes through.
+    """
+
+    dense: int
+    experts: int = 0
+    embedding: int = 0
+    towers: int = 0
+    used: float = 1.0
+
+    @property
+    def total(self) -> int:
+        """All of them are resident, whatever a step reads."""
+        return self.dense + self.experts + self.embedding + self.towers
+
+    def read(self, batch: int) -> int:
+        """Bytes that one step of `batch` tokens reads.
+
+        Every token takes its share of the experts on its own: 1 - (1 - share) ** batch of them are expected.
+        """
+        return self.dense + round(self.experts * (1 - (1 - self.used) ** batch))
+
+    def scaled(self, total: int) -> "Weights":
+        """The same parts of a checkpoint that takes `total` bytes in all."""
+        share = total / self.total if self.total else 0.0
+        experts, embedding, towers = (round(part * share) for part in (self.experts, self.embedding, self.towers))
+        return replace(
+            self, dense=total - experts - embedding - towers, experts=experts, embedding=embedding, towers=towers
+        )
+
+
+def weight_bytes(model: Architecture, quant: str, dtype: str) -> int:
+    """Bytes of the language model in `dtype`, with the decoder's linear layers quantized by bitsandbytes.
 
     bitsandbytes keeps a float32 scale per block of 64 weights of 4 bits (nf4 and fp4: 4.5 bits each in all, no double
     quantization; QLoRA, Dettmers et al. 2023, section 3), and one per output channel of int8 weights (LLM.int8,
-    Dettmers et al. 2022, section 2.1). Embeddings, head, norms and biases stay in `dtype`.
+    Dettmers et al. 2022, section 2.1). Embeddings, head, norms and biases stay in `dtype`, and so do the experts of
+    mixtures, which are 3-D parameters in transformers.
     """
-    if quant == "none":
+    if quant == NONE:
         return model.params * BYTES[dtype]
-    linear = model.linear_params
-    packed, scales = (linear, model.linear_rows) if quant == "int8" else (-(-linear // 2), -(-linear // _BLOCK))
-    return packed + _SCALE * scales + (model.params - linear) * BYTES[dtype]
+    return _packed(model.count, quant) + (model.params - model.linear_params) * BYTES[dtype]
+
+
+def bitsandbytes_weights(model: Architecture, quant: str, dtype: str) -> Weights:
+    """The same by parts, and the towers beside the language model, whose linear layers are quantized as well."""
+    whole, towers = _parts(model, None, BYTES[dtype]), model.vision or NOTHING
+    return replace(
+        whole,
+        dense=whole.dense - model.linear_params * BYTES[dtype] + _packed(model.count, quant),
+        towers=whole.towers - towers.linear * BYTES[dtype] + _packed(towers, quant),
+    )
+
+
+def scheme_weights(model: Architecture, scheme: Scheme | None, dtype: str) -> Weights:
+    """Weights in `dtype`, but for what `scheme` quantizes; towers stay in `dtype`."""
+    return _parts(model, scheme, BYTES[dtype])
+
+
+def _packed(count: Count, quant: str) -> int:
+    """Bytes of quantized linear layers and their scales."""
+    linear = count.linear
+    packed, scales = (linear, count.rows) if quant == "int8" else (-(-linear // 2), -(-linear // _BLOCK))
+    return packed + _SCALE * scales
+
+
+def _parts(model: Architecture, scheme: Scheme | None, element: int) -> Weights:
+    count, embedding = model.count, input_embedding(model)
+    rest = count.total - count.linear - count.experts - embedding
+    return Weights(
+        dense=_size(count.linear, scheme, scheme is not None and scheme.linear, element)
+        + _size(rest, scheme, scheme is not None and scheme.others, element),
+        experts=_size(count.experts, scheme, scheme is not None and scheme.experts, element),
+        embedding=_size(embedding, scheme, scheme is not None and scheme.others, element),
+        towers=(model.vision_params or 0) * element,
+        used=1 - count.idle / count.experts if count.experts else 1.0,
+    )
+
+
+def _size(params: int, scheme: Scheme | None, quantized: bool, element: int) -> int:
+    return params * element if scheme is None or not quantized else -(-round(params * scheme.bits) // 8)
+
+
+def input_embedding(model: Architecture) -> int:
+    """Parameters of an input embedding that is not the head as well, 0 where both are one tensor.
+
+    Outside the layers there are the embedding, the head and less than another of them in norms and positions.
+    """
+    table = model.vocabulary * model.hidden
+    outside = model.count.total - sum(layer.count.total for layer in model.layers)
+    return table if 0 < 2 * table <= outside else 0

@@ -4,10 +4,10 @@ import pytest
 import torch
 from tiny_models import engine_of, greedy, tiny_model
 
-from llmcli.engine.architectures import CONTINUABLE
 from llmcli.engine.cache import kv_bytes, new_cache
 from llmcli.engine.generate import forward, generate
 from llmcli.inference import Finished, GenerateRequest, Piece
+from llmcli.prefill_rules import CONTINUABLE
 
 PROMPT = torch.arange(2, 39).unsqueeze(0)  # 37 ids: longer than every window of the tiny models
 STEPS = 12

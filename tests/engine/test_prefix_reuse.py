@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_models import byte_tokenizer, engine_of, greedy, tiny_model
 
-from llmcli.engine.architectures import CONTINUABLE
 from llmcli.errors import UsageError
 from llmcli.inference import GenerateRequest
+from llmcli.prefill_rules import CONTINUABLE
 
 VARIANTS = {
     **{name: (name, {}) for name in sorted(CONTINUABLE)},

@@ -6,10 +6,11 @@ import weakref
 import pytest
 import torch
 
-from llmcli.engine.architectures import CONTINUABLE, chunk_tokens
+from llmcli.engine.architectures import chunk_tokens
 from llmcli.engine.failures import translate
 from llmcli.engine.thread import InferenceThread
 from llmcli.errors import OutOfMemory
+from llmcli.prefill_rules import CONTINUABLE
 
 
 class Heavy:

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from llmcli.errors import UsageError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS, Format, canonical
+from llmcli.estimate.engines.quantized_cache import PACKINGS, quantized_format, quantized_layers
 from llmcli.estimate.facts import Attention, Compressed, CrossAttention, Latent, Mixer, Recurrence
 from llmcli.estimate.layers import (
     CHUNKED_ATTENTION,
@@ -41,17 +42,20 @@ class TransformersRules:
             return PROVED_WITH
 
     def kv_format(self, text: str) -> Format:
-        """A float format. Raises UsageError for others."""
-        name = canonical(text)
-        if name is None:
-            raise UsageError(
-                f"--kv-dtype {text!r} is nothing that --engine transformers keeps a cache in",
-                "Write auto, float32 (fp32), bfloat16 (bf16) or float16 (fp16).",
-            )
-        return FLOATS[name]
+        """A float format, or one that QuantizedCache has. Raises UsageError for others."""
+        if name := canonical(text):
+            return FLOATS[name]
+        if quantized := quantized_format(text):
+            return quantized
+        raise UsageError(
+            f"--kv-dtype {text[:40]!r} is nothing that --engine transformers keeps a cache in",
+            "Write auto, float32 (fp32), bfloat16 (bf16), float16 (fp16), fp8, int8 or int4.",
+        )
 
     def storage(self, model: Architecture, kv: Format, dtype: str) -> Layers:
-        """What every layer of `model` holds."""
+        """What every layer of `model` holds. Raises UsageError for one that cannot be held in a quantized format."""
+        if kv.name in PACKINGS:
+            return quantized_layers(model, kv.name, dtype)
         return grouped(
             spec
             for layer in model.layers

@@ -1,0 +1,115 @@
+"""Which weights are loaded: the files as they are, or what is made of the parameters."""
+
+from dataclasses import dataclass
+
+from llmcli.errors import ModelError
+from llmcli.estimate.dtypes import BYTES, canonical
+from llmcli.estimate.quants import NONE, SCHEMES, STORED, check_quant
+from llmcli.estimate.request import SizeRequest
+from llmcli.estimate.subject import Subject
+from llmcli.estimate.weights import Weights, bitsandbytes_weights, scheme_weights
+from llmcli.load_rules import INT8_DTYPE
+from llmcli.units import bytes_text, count_text
+
+_SAME = 1.25
+"""Files that differ by more than this from the parameters in the dtype asked for are in another dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Weights as an engine loads them. dtype: torch's name of what the model runs in; notes: what was assumed."""
+
+    weights: Weights
+    dtype: str
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
+    """The weights of `subject` in `engine`.
+
+    Raises UsageError for a quantization that the engine does not have, ModelError for a dtype without a size.
+    """
+    quant = check_quant(request.quant, engine)
+    dtype, notes = _dtype(subject, request, quant, engine)
+    counted = scheme_weights(subject.architecture, None, dtype)
+    stored = _stored(subject, engine, counted.total) if quant == NONE else None
+    if stored is not None:
+        method = subject.architecture.quantization
+        how = f", quantized with {method}" if method else ""
+        return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{how}"))
+    weights, note = _made(subject, engine, quant, dtype)
+    warnings = (*_unknown_towers(subject), *_twice(subject, quant, engine), *_experts(subject, quant, engine, weights))
+    return Loaded(weights, dtype, (*notes, note), warnings)
+
+
+def _dtype(subject: Subject, request: SizeRequest, quant: str, engine: str) -> tuple[str, tuple[str, ...]]:
+    if quant == "int8" and engine == "transformers":
+        return INT8_DTYPE, ()
+    if request.dtype:
+        return request.dtype, ()
+    named, method = subject.architecture.dtype, subject.architecture.quantization
+    if named is None and method:
+        return "bfloat16", (f"the config names no dtype: bfloat16 for what {method} leaves; --dtype sets another",)
+    if named is None:
+        return "float32", ("the config names no dtype: float32, as transformers takes it; --dtype sets another",)
+    dtype = canonical(named)
+    if dtype is None:
+        raise ModelError(f"{subject.name}: the dtype {named!r} has no known size", "Say what to load it in: --dtype.")
+    return dtype, ()
+
+
+def _made(subject: Subject, engine: str, quant: str, dtype: str) -> tuple[Weights, str]:
+    """Weights made of the parameters, and how."""
+    model = subject.architecture
+    if quant == NONE:
+        method = model.quantization or ""
+        scheme = STORED.get(method) if engine != "llama.cpp" else None
+        if scheme is None:
+            return scheme_weights(model, None, dtype), f"weights in {dtype}, {BYTES[dtype]} bytes per parameter"
+        return scheme_weights(model, scheme, dtype), f"weights in {method}: {scheme.note}, the rest in {dtype}"
+    scheme = SCHEMES[engine][quant]
+    if engine == "llama.cpp":
+        note = f", {scheme.note}" if scheme.note else ""
+        return scheme_weights(model, scheme, dtype), f"weights in {quant}: {scheme.bits:g} bits each{note}"
+    by_bitsandbytes = engine == "transformers"
+    weights = bitsandbytes_weights(model, quant, dtype) if by_bitsandbytes else scheme_weights(model, scheme, dtype)
+    return weights, f"weights in {quant}: {scheme.note}, embeddings, head and norms in {dtype}"
+
+
+def _stored(subject: Subject, engine: str, counted: int) -> int | None:
+    """Bytes of the files where the engine keeps weights as they lie there.
+
+    llama.cpp maps a GGUF file; transformers dequantizes it, and casts an unquantized checkpoint to the dtype asked for.
+    """
+    stored = subject.stored_bytes
+    if stored is None or subject.packed != (engine == "llama.cpp"):
+        return None
+    if subject.packed or subject.architecture.quantization or subject.architecture.vision_params is None:
+        return stored
+    return stored if stored < counted * _SAME and counted < stored * _SAME else None
+
+
+def _unknown_towers(subject: Subject) -> tuple[str, ...]:
+    if subject.architecture.vision_params is not None:
+        return ()
+    return ("the towers beside the language model (vision, audio) are not counted: their size is not known",)
+
+
+def _twice(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
+    method = subject.architecture.quantization
+    if not method or quant == NONE or engine == "llama.cpp":
+        return ()
+    return (f"the checkpoint is quantized already ({method}): --quant {quant} is sized for its unquantized weights",)
+
+
+def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:
+    """What bitsandbytes leaves alone in a mixture, where that is most of it."""
+    count = subject.architecture.count
+    if engine != "transformers" or quant == NONE or 2 * count.experts < count.total:
+        return ()
+    bits = SCHEMES[engine][quant].bits
+    left = f"--quant {quant} leaves {count_text(count.experts)} of {count_text(count.total)} parameters as they are"
+    why = "experts are 3-D parameters, which bitsandbytes does not quantize"
+    all_of_them = bytes_text(round(count.total * bits / 8))
+    return (f"{left}: {why}; the weights take {bytes_text(weights.total)}, not {all_of_them} at {bits:g} bits each",)

@@ -1,0 +1,62 @@
+"""The moments at which memory is fullest: while a prompt is read, and a step of decode."""
+
+from dataclasses import dataclass
+
+from llmcli.estimate.activation_factors import factors_of
+from llmcli.estimate.activations import Activations, Forward, activations_of
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.compute_buffers import CHUNKS, llama_cpp_buffer, vllm_profile
+from llmcli.estimate.dtypes import BYTES, Format
+from llmcli.estimate.facts import Recurrence
+from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What a forward takes beside weights and cache. chunk: prompt tokens per forward, None: all of them."""
+
+    engine: str
+    chunk: int | None
+    activations: Activations
+
+    def prefill(self, context: int, batch: int) -> int:
+        """Bytes at the largest moment while `batch` prompts of `context` tokens are read."""
+        model, tokens = self.activations.model, min(context, self.chunk or context)
+        if self.engine == "llama.cpp":
+            return llama_cpp_buffer(model, context, tokens)
+        if self.engine == "vllm":
+            return vllm_profile(model, self.activations.element, self.chunk or context)
+        return self.activations.peak(Forward(batch, tokens, context))
+
+    def decode(self, context: int, batch: int) -> int:
+        """Bytes at the largest moment of a decode step; engines that reserve take the same as before."""
+        if self.engine in CHUNKS:
+            return self.prefill(context, batch)
+        return self.activations.step(batch, context)
+
+
+def moments_of(model: Architecture, engine: str, chunk: int | None, kv: Format, dtype: str) -> Moments:
+    """Those of `model` in `engine`. chunk: as asked for, None for the engine's own; dtype: what the model runs in."""
+    return Moments(engine, chunk or default_chunk(model, engine), activations_of(model, BYTES[dtype], kv))
+
+
+def default_chunk(model: Architecture, engine: str) -> int | None:
+    """Prompt tokens per forward: in transformers what llmcli's own engine does, which reads some types in one piece."""
+    if engine in CHUNKS:
+        return CHUNKS[engine]
+    return CUDA_CHUNK if model.model_type in CONTINUABLE else None
+
+
+def chunk_note(moments: Moments) -> str:
+    """What activations were estimated for."""
+    if moments.engine != "transformers":
+        return f"activations, an estimate: what {moments.engine} reserves for {moments.chunk} tokens per forward"
+    pieces = "the prompt in one piece" if moments.chunk is None else f"{moments.chunk} prompt tokens per forward"
+    scores = factors_of(moments.activations.model).score_bytes
+    attention = "all attention scores (no fused kernel)" if scores else "fused attention"
+    return f"activations, an estimate: {pieces}, logits of the last one, {attention}{_rough(moments)}"
+
+
+def _rough(moments: Moments) -> str:
+    recurrent = any(isinstance(mixer, Recurrence) for mixer in moments.activations.mixers)
+    return ", recurrent layers roughly" if recurrent else ""

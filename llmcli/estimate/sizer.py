@@ -1,0 +1,141 @@
+"""Sizes of one model in one setting, row by row."""
+
+from dataclasses import dataclass, replace
+
+from llmcli.estimate.architecture import Architecture
+from llmcli.estimate.devices import Need, headroom
+from llmcli.estimate.dtypes import BYTES, Format
+from llmcli.estimate.engines.llama_cpp import LlamaCppRules
+from llmcli.estimate.engines.rules import Engine
+from llmcli.estimate.engines.vllm import VllmRules
+from llmcli.estimate.fitting import UNLIMITED, largest
+from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, shared_bytes, steady_bytes
+from llmcli.estimate.loading import Loaded, load
+from llmcli.estimate.moments import Moments, moments_of
+from llmcli.estimate.overhead import overhead_of
+from llmcli.estimate.report import Row
+from llmcli.estimate.request import SizeRequest
+from llmcli.estimate.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Sizer:
+    """Sizes of one model in one setting.
+
+    engine: as it is told to read prompts. kv: the format of the cache; layers: what it holds. overhead: bytes on each
+    device. vram: bytes of each device, None where nothing is asked about fitting. largest_layer: the share of the
+    weights that the largest layer has.
+    """
+
+    model: Architecture
+    engine: Engine
+    loaded: Loaded
+    kv: Format
+    layers: Layers
+    moments: Moments
+    overhead: int
+    vram: tuple[int, ...] | None
+    largest_layer: float
+
+    def row(self, context: int, batch: int) -> Row:
+        """The sizes for `batch` sequences of `context` tokens each.
+
+        An engine that decodes eagerly reserves no more than it holds. activation_bytes is what the largest moment takes
+        beside weights, overhead and the cache at the end of prefill.
+        """
+        steady, peak = self.kv_bytes(context, batch), self.kv_peak_bytes(context, batch)
+        room = self.headroom(context, batch)
+        return Row(
+            context=context,
+            batch=batch,
+            kv_bytes=steady,
+            kv_peak_bytes=peak,
+            kv_allocated_bytes=steady,
+            weights_bytes=self.loaded.weights.total,
+            activation_bytes=self.activation_bytes(context, batch),
+            overhead_bytes=self.overhead_bytes,
+            total_bytes=self.total(context, batch),
+            vram_bytes=None if self.vram is None else sum(self.vram),
+            fits=None if room is None else room >= 0,
+            headroom_bytes=room,
+        )
+
+    def kv_bytes(self, context: int, batch: int) -> int:
+        """Of all sequences, after decode has begun."""
+        return batch * steady_bytes(self.layers, context) + shared_bytes(self.layers)
+
+    def kv_peak_bytes(self, context: int, batch: int) -> int:
+        """Of all sequences, at the end of prefill."""
+        return batch * peak_bytes(self.layers, context) + shared_bytes(self.layers)
+
+    def activation_bytes(self, context: int, batch: int) -> int:
+        """What the largest moment takes beside the cache at the end of prefill: that of a forward, or of a step."""
+        step = self.moments.decode(context, batch)
+        grown = self.kv_bytes(context, batch) - self.kv_peak_bytes(context, batch) + step
+        return max(self.moments.prefill(context, batch), grown)
+
+    @property
+    def overhead_bytes(self) -> int:
+        """Of all devices."""
+        return self.overhead * len(self.vram or (0,))
+
+    def total(self, context: int, batch: int) -> int:
+        """All bytes at the largest moment."""
+        used = self.kv_peak_bytes(context, batch) + self.activation_bytes(context, batch)
+        return self.loaded.weights.total + self.overhead_bytes + used
+
+    def headroom(self, context: int, batch: int) -> int | None:
+        """Bytes left, negative: bytes short; None where nothing is asked about fitting."""
+        if self.vram is None:
+            return None
+        layer = batch * max((group.spec.peak_bytes(context) for group in self.layers), default=0)
+        weights = self.loaded.weights.total
+        need = Need(
+            spread=weights + self.kv_peak_bytes(context, batch),
+            each=self.overhead + self.activation_bytes(context, batch),
+            layer=layer + round(weights * self.largest_layer),
+        )
+        return headroom(need, self.vram)
+
+    def fits(self, context: int, batch: int) -> bool:
+        """Whether it fits in the VRAM; without one everything does."""
+        room = self.headroom(context, batch)
+        return room is None or room >= 0
+
+    def max_context(self, batch: int, limit: int | None) -> int:
+        """The longest context up to `limit` that fits; 0 when not even one token does."""
+        return largest(lambda context: self.fits(context, batch), limit or UNLIMITED)
+
+
+def reading(engine: Engine, chunk: int) -> Engine:
+    """The engine told to compute `chunk` tokens at once, where its cache depends on that."""
+    if isinstance(engine, LlamaCppRules):
+        return replace(engine, ubatch=chunk)
+    return replace(engine, max_batched_tokens=chunk) if isinstance(engine, VllmRules) else engine
+
+
+def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
+    """The sizes of `subject` as `request` asks for them.
+
+    Raises UsageError for a format that the engine does not have, ModelError for a model that it does not run.
+    """
+    model = subject.architecture
+    engine = engine if request.prefill_chunk is None else reading(engine, request.prefill_chunk)
+    loaded = load(subject, request, engine.name)
+    kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
+    runs_in = kv.name if kv.name in BYTES else loaded.dtype
+    layers = engine.storage(model, kv, runs_in)
+    if request.prefill_chunk and engine.name == "transformers":
+        layers = in_chunks(layers, request.prefill_chunk)
+    largest_layer = max((layer.count.total for layer in model.layers), default=0) / max(1, model.params)
+    return Sizer(
+        model=model,
+        engine=engine,
+        loaded=loaded,
+        kv=kv,
+        layers=layers,
+        moments=moments_of(model, engine.name, request.prefill_chunk, kv, runs_in),
+        overhead=overhead_of(engine.name, request.overhead)[0],
+        vram=request.vram,
+        largest_layer=largest_layer,
+    )
