@@ -1,16 +1,28 @@
-"""Write docs/commands.md from the commands themselves. Usage: python docs/generate.py [--check]."""
+"""Write what the documents take from the program. Usage: python docs/generate.py [--check].
 
+commands.md: the commands themselves. sizing.md: what the commands in its ```console blocks print, and the table of
+models between its marks.
+"""
+
+import os
+import re
+import shlex
+import subprocess
 import sys
+import tempfile
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import typer
+from model_table import model_table
 
 from llmcli.cli.app import app
 
-TARGET = Path(__file__).with_name("commands.md")
+DOCS = Path(__file__).parent
 HEAD = "# Commands\n\nGenerated from the program by `python docs/generate.py`.\n"
+TRANSCRIPT = re.compile(r"```console\n\$ llmcli (?P<command>.*)\n(?s:.*?)```")
+TABLE = re.compile(r"(?<=<!-- models -->\n)(?s:.*?)(?=<!-- end of models -->)")
 
 
 def command_page(path: str, command: Any) -> str:
@@ -39,8 +51,8 @@ def parameter_row(parameter: Any) -> str | None:
     return f"| {names} | {meaning.replace('|', '/')} |"
 
 
-def page() -> str:
-    """The whole document."""
+def commands_page() -> str:
+    """The whole of commands.md."""
     root = typer.main.get_command(app)
     parts = [HEAD, command_page("llmcli", root)]
     for name, command in root.commands.items():
@@ -49,7 +61,32 @@ def page() -> str:
     return "\n".join(parts)
 
 
+def sizing_page(text: str) -> str:
+    """sizing.md with every transcript and the table made anew."""
+    return TABLE.sub(lambda _: model_table(), TRANSCRIPT.sub(transcript, text))
+
+
+def transcript(block: re.Match[str]) -> str:
+    """A ```console block with what its command prints, warnings first, for a user who has nothing on this disk."""
+    command = block["command"]
+    with tempfile.TemporaryDirectory() as home:
+        own = {"LLMCLI_HOME": home, "HF_HOME": home, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+        ran = subprocess.run(  # noqa: S603 - the commands stand in our own page
+            [sys.executable, "-m", "llmcli", *shlex.split(command)],
+            capture_output=True, encoding="utf-8", check=True, env={**os.environ, **own},
+        )  # fmt: skip
+    return f"```console\n$ llmcli {command}\n{ran.stderr}{ran.stdout}```"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page and its text."""
+    sizing = DOCS / "sizing.md"
+    return {DOCS / "commands.md": commands_page(), sizing: sizing_page(sizing.read_text(encoding="utf-8"))}
+
+
 if __name__ == "__main__":
+    made = pages()
     if "--check" in sys.argv:
-        sys.exit(TARGET.read_text(encoding="utf-8") != page())
-    TARGET.write_text(page(), encoding="utf-8")
+        sys.exit(any(file.read_text(encoding="utf-8") != text for file, text in made.items()))
+    for file, text in made.items():
+        file.write_text(text, encoding="utf-8")
