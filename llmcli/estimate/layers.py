@@ -4,6 +4,7 @@ One specification per layer, equal neighbours and strangers alike gathered into 
 sequence. They never shrink when the sequence grows, but for one: what waits for a compressed row is given up for it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -137,5 +138,12 @@ def asymptotic_token_bytes(layers: Layers) -> int:
 
 
 def fixed_bytes(layers: Layers) -> int:
-    """Bytes of one sequence that do not depend on its length."""
-    return sum(group.count * (group.spec.state_bytes + group.spec.shared_bytes) for group in layers)
+    """What one sequence takes beside `asymptotic_token_bytes` per token once all windows are full.
+
+    States of a fixed size and full windows: the intercept of the line that sizes follow in the long run.
+    """
+    step = math.lcm(*(group.spec.granule * group.spec.stride for group in layers))
+    windows = [group.spec.max_tokens or group.spec.tail_tokens for group in layers]
+    tokens = step * (max(windows, default=0) // step + 1)
+    held = steady_bytes(layers, tokens) + shared_bytes(layers)
+    return held - tokens * asymptotic_token_bytes(layers)

@@ -12,9 +12,10 @@ from llmcli.estimate.config import Config
 from llmcli.estimate.dtypes import FLOATS
 from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.layers import Layers, first_token_bytes, steady_bytes
+from llmcli.estimate.layers import Layers, asymptotic_token_bytes, first_token_bytes, fixed_bytes, steady_bytes
 
 COLUMNS = {"transformers": "hf_kv_bytes", "llama.cpp": "llamacpp_f16_bytes"}
+RATES = ("hf_bytes_first_token", "hf_bytes_per_token_asymptotic", "hf_fixed_bytes_per_seq")
 CONTEXTS = (4096, 32768)
 LEAST_COMPARED = 68
 _MARKS = (".TRIMMED", ".LEGACY-KEYS", ".text")
@@ -55,6 +56,9 @@ def check_row(name: str, model: Architecture, row: dict[str, str]) -> None:
             if expected:
                 sized = steady_bytes(half(model, engine), context)
                 assert sized == int(float(expected)), (name, engine, context)
+    own = half(model)
+    rates = (first_token_bytes(own), asymptotic_token_bytes(own), fixed_bytes(own))
+    assert rates == tuple(int(float(row[column])) for column in RATES), name
     if row["params_total"]:
         assert model.params == int(float(row["params_total"])), name
 
