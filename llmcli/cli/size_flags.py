@@ -1,6 +1,7 @@
 """The flags of `estimate-kv` that say what to size, from text to a request."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -21,6 +22,8 @@ _MAX_DIGITS = 40
 _MOST_NUMBERS = 100
 _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kmgt]?i?b)?\s*", re.ASCII | re.IGNORECASE)
 _PER_SECOND = re.compile(r"\s*(/\s*s|ps)\s*$", re.IGNORECASE)
+_BITS = re.compile(r"[KMGT]i?b\b|bit")
+_LEAST_BANDWIDTH = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,12 @@ class SizeFlags:
 
     engine: str
     context: str | None
-    batch: str
+    batch: str | None
     mix: str | None
+    vram: str | None
     kv_dtype: str
     dtype: str
     quant: str
-    vram: str | None
     overhead: str | None
     prefill_chunk: str | None
     bandwidth: str | None
@@ -56,7 +59,7 @@ def question(flags: SizeFlags) -> Question:
     found = own_gpus() if flags.vram is not None and flags.vram.strip().lower() == "auto" else ()
     request = SizeRequest(
         contexts=None if flags.context is None else tuple(dict.fromkeys(_lengths(flags.context, "--context"))),
-        batches=_batches(flags.batch),
+        batches=(1,) if flags.batch is None else _batches(flags.batch),
         mix=() if flags.mix is None else _lengths(flags.mix, "--mix"),
         dtype=dtype,
         kv_dtype=_kv_dtype(flags.kv_dtype, engine),
@@ -91,6 +94,7 @@ def _quant(text: str, engine: Engine, dtype: str | None) -> Quant:
     """Bitsandbytes' names for transformers; what other engines have is theirs to check."""
     name = cast("Quant", text.strip())
     if engine.name == "transformers":
+        name = cast("Quant", name.lower())
         if name not in get_args(Quant):
             raise UsageError(f"--quant {_quoted(text)} cannot be sized", f"Allowed: {', '.join(get_args(Quant))}.")
         refuse_quant(name, dtype or "auto", "cpu")
@@ -145,9 +149,13 @@ def _overhead(text: str) -> int:
 
 
 def _bandwidth(text: str) -> float:
-    try:
-        return float(parse_bytes(_PER_SECOND.sub("", text), "--bandwidth"))
-    except UsageError:
+    size = _PER_SECOND.sub("", text)
+    rate = None
+    with suppress(UsageError):
+        rate = parse_bytes(size, "--bandwidth")
+    if rate is None or rate < _LEAST_BANDWIDTH or _BITS.search(size):
         raise UsageError(
-            f"--bandwidth {_quoted(text)} is no bandwidth", "Write bytes per second: 400GB/s (400·10⁹), 3.35TB/s."
-        ) from None
+            f"--bandwidth {_quoted(text)} is no bandwidth of a memory",
+            "Write bytes, not bits, per second, from 1MB/s: 400GB/s (400·10⁹), 3.35TB/s.",
+        )
+    return float(rate)

@@ -13,6 +13,7 @@ from llmcli.cli.verifying import refuse_verifying, refuse_without_config, verifi
 from llmcli.errors import ModelError, UsageError
 from llmcli.estimate.plan import estimate
 from llmcli.estimate.prompt_file import count_prompt, read_prompt
+from llmcli.estimate.readable import readable
 from llmcli.estimate.report import Estimate
 from llmcli.estimate.sources import find
 from llmcli.estimate.subject import Subject
@@ -50,6 +51,12 @@ def answer(sizing: Sizing, output: Output) -> None:
     for subject in subjects:
         with _named(subject.name, alone=len(subjects) == 1):
             estimates.append(_sized(subject, asked, sizing, prompt))
+    if sizing.verify is not None:
+        console.say("notice: --verify loads torch and transformers, and builds the model …")
+        estimates = [
+            _verified(*pair, asked, sizing.verify, alone=len(subjects) == 1)
+            for pair in zip(estimates, subjects, strict=True)
+        ]
     _show(estimates, subjects, output.format)
     if output.plot is not None:
         plot(subjects, estimates, asked, output.plot)
@@ -67,9 +74,19 @@ def _subjects(sizing: Sizing) -> list[Subject]:
             subjects.append(find(argument, sizing.registry))
     names = [subject.name for subject in subjects]
     return [
-        replace(subject, name=argument) if argument and names.count(subject.name) > 1 else subject
+        _readable(replace(subject, name=argument) if argument and names.count(subject.name) > 1 else subject)
         for subject, argument in zip(subjects, arguments, strict=True)
     ]
+
+
+def _readable(subject: Subject) -> Subject:
+    """With a name and notes that JSON and pictures can hold, whatever the files are called."""
+    return replace(
+        subject,
+        name=readable(subject.name),
+        assumptions=tuple(map(readable, subject.assumptions)),
+        warnings=tuple(map(readable, subject.warnings)),
+    )
 
 
 @contextmanager
@@ -93,8 +110,12 @@ def _sized(subject: Subject, asked: Question, sizing: Sizing, prompt: str | None
             note = f"context: the {counted.tokens} tokens of {counted.file}; chat template and answer come on top"
             request = replace(request, contexts=(counted.tokens,))
             subject = replace(subject, assumptions=(note, *subject.assumptions))
-    sized = replace(estimate(subject, request, asked.engine), prompt=counted, gpus=asked.gpus)
-    return sized if sizing.verify is None else verified(sized, subject, asked, sizing.verify.value)
+    return replace(estimate(subject, request, asked.engine), prompt=counted, gpus=asked.gpus)
+
+
+def _verified(sized: Estimate, subject: Subject, asked: Question, how: Verification, *, alone: bool) -> Estimate:
+    with _named(subject.name, alone=alone):
+        return verified(sized, subject, asked, how.value)
 
 
 def _show(estimates: Sequence[Estimate], subjects: Sequence[Subject], how: SizeFormat) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from llmcli import console
 from llmcli.cli.size_flags import Question
 from llmcli.errors import UsageError
 from llmcli.estimate.dtypes import canonical
@@ -44,7 +43,6 @@ def verified(sized: Estimate, subject: Subject, asked: Question, how: How) -> Es
 
     Raises ModelError when transformers cannot build the model, OutOfMemory when there is no room for a real one.
     """
-    console.say("notice: --verify loads torch and transformers, and builds the model …")
     from llmcli.engine.measure_cache import measure_cache
 
     rows = _in_one_piece(sized, subject, asked)

@@ -5,10 +5,11 @@ import stat
 from pathlib import Path
 
 from llmcli.errors import ModelError, UsageError
+from llmcli.estimate.readable import readable
 from llmcli.estimate.report import PromptPart
 from llmcli.estimate.subject import Subject
 from llmcli.paths import display
-from llmcli.units import MIB, bytes_text
+from llmcli.units import MIB
 
 MAX_BYTES = 64 * MIB
 """Longest file that is read: several times what the largest context of today's models holds."""
@@ -42,7 +43,7 @@ def _bytes(path: Path, where: str) -> bytes:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(f"{where}: {reason}", "Name a text file that you may read.") from None
     if len(raw) > MAX_BYTES:
-        raise UsageError(f"{where} holds more than {bytes_text(MAX_BYTES)}", "No model's context can take so much.")
+        raise UsageError(f"{where} holds more than {MAX_BYTES // MIB} MiB", "No model's context can take so much.")
     return raw
 
 
@@ -60,7 +61,7 @@ def count_prompt(text: str, path: Path, subject: Subject) -> PromptPart:
     tokens = _tokens(text, tokenizer)
     if not tokens:
         raise ModelError(f"{tokenizer} makes no tokens of {display(path)}", "Is it the model's tokenizer?")
-    return PromptPart(display(path), tokens, len(text), len(text) / tokens)
+    return PromptPart(readable(display(path)), tokens, len(text), len(text) / tokens)
 
 
 def _tokens(text: str, file: Path) -> int:

@@ -7,7 +7,7 @@ import pytest
 from llmcli.cli.size_flags import SizeFlags, question
 from llmcli.errors import UsageError
 
-PLAIN = SizeFlags("transformers", None, "1", None, "auto", "auto", "none", None, None, None, None)
+PLAIN = SizeFlags("transformers", None, None, None, None, "auto", "auto", "none", None, None, None)
 
 
 def request(**flags):
@@ -59,6 +59,16 @@ def test_an_overhead_may_be_nothing(text, size):
 def test_a_mix_keeps_equal_requests_and_their_order():
     assert request(mix="800,40k,800").mix == (800, 40960, 800)
     assert request(context="4k,8k,4k").contexts == (4096, 8192)
+
+
+@pytest.mark.parametrize("text", ["400Gb/s", "400 Gbps", "400Gbit/s", "400KB/s", "400B/s"])
+def test_bits_and_what_no_memory_is_as_slow_as_are_no_bandwidth(text):
+    with pytest.raises(UsageError, match="no bandwidth of a memory"):
+        request(bandwidth=text)
+
+
+def test_names_of_quantizations_may_be_in_capitals():
+    assert request(quant="NF4").quant == "nf4"
 
 
 def test_the_engine_checks_kv_formats_before_anything_is_read():

@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+import os
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from answers import GIB, estimate, row
@@ -53,7 +56,7 @@ def test_csv_has_the_rows_of_json(capsys, configs):
         assert line["model"] == one["model"]["name"]
         assert (line["engine"], line["engine_version"]) == (one["engine"], one["engine_version"])
         assert (line["kv_dtype"], line["exact"]) == ("bfloat16", "true")
-        for key, value in values.items():
+        for key, value in (*values.items(), ("max_context", one["max_context"])):
             assert line[key] == ("" if value is None else json.dumps(value)), key
 
 
@@ -61,6 +64,24 @@ def test_csv_keeps_names_that_need_quotes():
     name = 'a,"b" | 한국어'
     (line,) = table_of(csv_rows([estimate(name, inexact=("guessed",))]))
     assert (line["model"], line["exact"], line["fits"]) == (name, "false", "")
+
+
+@pytest.mark.parametrize("how", ["csv", "md"])
+def test_what_a_table_of_sizes_has_no_room_for_is_said(capsys, configs, how):
+    assert run(["estimate-kv", configs[0], "--format", how, "--mix", "9,99", "--bandwidth", "400GB/s"]) == 0
+    captured = capsys.readouterr()
+    assert f"--format {how} has no room for the answer to --mix, --bandwidth; table and json have" in captured.err
+    assert run(["estimate-kv", configs[0], "--format", how.upper()]) == 0
+    later = capsys.readouterr()
+    assert (later.out, later.err) == (captured.out, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are text there")
+@pytest.mark.parametrize("how", ["table", "csv", "md", "json"])
+def test_a_file_name_that_is_no_text_is_shown_as_far_as_it_is(capsys, tmp_path, configs, how):
+    path = tmp_path / os.fsdecode(b"odd\xff.json")
+    path.write_bytes(Path(configs[0]).read_bytes())
+    assert "odd\\udcff" in output(capsys, path, "--format", how).replace("\\\\", "\\")
 
 
 def test_markdown_is_a_github_table_with_the_sizes_of_csv(capsys, configs):
@@ -77,9 +98,9 @@ def test_markdown_shows_columns_that_something_is_known_for():
     plain = markdown([estimate(rows=[row()])])
     assert "fits" not in plain
     assert "activations" not in plain
-    full = markdown([estimate("a|b", [row(peak=2 * GIB, activations=GIB, overhead=0)], inexact=("guessed",))])
+    full = markdown([estimate("a|<", [row(peak=2 * GIB, activations=GIB, overhead=0)], inexact=("guessed",))])
     assert "| KV | KV at prefill | weights | activations | overhead | total |" in full
-    assert "| a\\|b | transformers | 4096 | 1 | ≈ 1.00 GiB | 2.00 GiB | 4.00 GiB | 1.00 GiB | 0 | 7.00 GiB |" in full
+    assert "| a\\|\\< | transformers | 4096 | 1 | ≈ 1.00 GiB | 2.00 GiB | 4.00 GiB | 1.00 GiB | 0 | 7.00 GiB |" in full
 
 
 @pytest.mark.parametrize("how", ["table", "csv", "md"])

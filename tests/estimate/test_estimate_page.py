@@ -133,6 +133,32 @@ def test_every_answer_that_was_asked_for_is_there():
     assert "1.70 ×" in shown
 
 
+@pytest.mark.parametrize(
+    ("vram", "longest", "sentence"),
+    [
+        (8, 9000, "It fits into 8.00 GiB; longest context that fits at batch 2: 9000 tokens"),
+        (6, 5000, "Not everything fits into 6.00 GiB; longest context that fits at batch 2: 5000 tokens"),
+        (6, 0, "Not everything fits into 6.00 GiB: at batch 2 not even one token of context does"),
+        (4, 0, "It does not fit into 4.00 GiB: at batch 2 not even one token of context does"),
+        (3, 0, "It does not fit into 3.00 GiB: the weights alone take 4.00 GiB"),
+    ],
+)
+def test_whether_it_fits_comes_right_after_the_name(vram, longest, sentence):
+    rows = [row(batch=batch, kv=kv * GIB, vram=vram * GIB) for batch, kv in ((1, 1), (2, 3))]
+    shown = text(estimate(rows=rows, max_context=longest)).splitlines()
+    assert shown[1] == sentence
+    assert ("no setting makes it fit" in "\n".join(shown)) == (vram < 8)
+    assert "fit" not in text(estimate())
+
+
+def test_figures_that_round_to_nothing_are_put_into_words():
+    near = ComparisonPart("vllm", "1", 4096, 1, GIB, 1.004)
+    one = MixPart((800,), GIB, GIB, 0, 0.0, GIB, fits=None)
+    shown = text(estimate(comparison=(near,), mix=one))
+    assert "batch 1, about as much" in shown
+    assert "1 reservation of 800" in shown
+
+
 def test_an_engine_that_holds_the_same_is_not_mentioned():
     same = ComparisonPart("vllm", "1", 4096, 1, GIB, 1.0)
     assert "vllm" not in text(estimate(comparison=(same,)))

@@ -1,5 +1,7 @@
 """The stacked picture of the bytes, in the terminal."""
 
+from dataclasses import replace
+
 import pytest
 from answers import GIB, row
 from hypothesis import given
@@ -34,6 +36,12 @@ def test_what_does_not_fit_stands_behind_the_mark():
     assert "2.00 GiB past" in line
 
 
+def test_what_stays_free_is_the_figure_of_the_table():
+    """Several devices leave gaps, so that less is free than the sum of all of them says."""
+    split = replace(row(vram=24 * GIB), headroom_bytes=7 * GIB)
+    assert "7.00 GiB free" in plain(picture([bar("row", split)], ASCII))
+
+
 def test_a_bar_far_past_the_mark_is_cut_and_the_others_stay_readable():
     far, near = row(kv=1000 * GIB, weights=4 * GIB, vram=8 * GIB), row(kv=GIB, weights=4 * GIB, vram=8 * GIB)
     lines = plain(picture([bar("far", far), bar("near", near)], ASCII)).splitlines()
@@ -64,6 +72,7 @@ def test_every_bar_has_the_same_length_and_its_parts_in_order(one, width, unicod
 
 def test_the_legend_names_only_what_is_there():
     assert plain(legend([bar("", row())], ASCII)) == "# weights, = KV cache\n"
+    assert plain(legend([bar("", row(vram=GIB))], ASCII)) == "# weights, = KV cache, | VRAM 1.00 GiB\n"
     full = bar("", row(activations=GIB, overhead=GIB, vram=24 * GIB))
     assert plain(legend([full], Paper(30, wraps=True, unicode=False))).splitlines() == [
         "# weights, = KV cache,",

@@ -62,6 +62,23 @@ def test_a_model_may_stand_behind_the_bare_flag(capsys, config):
     assert len(data["verified"]) == 4
 
 
+def test_tables_of_several_models_say_it_on_stderr(capsys, tmp_path, config):
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(tiny("llama", head_dim=16, dtype="float32")))
+    assert run(["estimate-kv", config, str(other), "--verify", "--context", "9", "--format", "csv"]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == 3
+    assert captured.err.count("loads torch") == 1
+    for name in ("llama", "other"):
+        assert f"{name}: measured (meta) at context 9, batch 1: cache" in captured.err
+
+
+def test_nothing_is_built_before_all_models_can_be_sized(capsys, tmp_path, config):
+    file = llama(context_length=256).write(tmp_path / "model.gguf")
+    assert run(["estimate-kv", config, str(file), "--verify"]) == 2
+    assert "loads torch" not in capsys.readouterr().err
+
+
 def test_a_difference_is_shown_and_warned_about(capsys, monkeypatch, config):
     real = measure_cache.held_bytes
     monkeypatch.setattr(measure_cache, "held_bytes", lambda cache: real(cache) + 8)

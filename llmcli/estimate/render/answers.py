@@ -7,11 +7,9 @@ from llmcli.estimate.report import ComparisonPart, DecodePart, Estimate, MixPart
 from llmcli.units import percent_text, rate_figure
 
 
-def answers(estimate: Estimate, paper: Paper, *, longest: bool = True) -> list[Line]:
-    """Everything that was asked for and found, one block per question. longest: say what the longest context is."""
+def answers(estimate: Estimate, paper: Paper) -> list[Line]:
+    """Everything that was asked for and found, one block per question."""
     short = [*_comparison(estimate), *_prompt(estimate.prompt)]
-    if longest:
-        short = [*_longest(estimate), *short]
     lines = [line for text in short for line in sentence(text, paper)]
     for block in (_advice(estimate, paper), _mix(estimate.mix, paper), _decode(estimate.decode, paper)):
         lines += [BLANK, *block] if block and lines else block
@@ -34,13 +32,6 @@ def assumptions(estimate: Estimate, paper: Paper) -> list[Line]:
     return [line for note in estimate.assumptions for line in sentence(f"- {note}", paper)]
 
 
-def _longest(estimate: Estimate) -> list[str]:
-    if not estimate.max_context:
-        return []
-    batch = max(row.batch for row in estimate.rows)
-    return [f"longest context that fits at batch {batch}: {estimate.max_context} tokens"]
-
-
 def _comparison(estimate: Estimate) -> list[str]:
     """A sentence per engine that holds another number of bytes."""
     return [_other(part) for part in estimate.comparison if part.ratio != 1]
@@ -48,7 +39,8 @@ def _comparison(estimate: Estimate) -> list[str]:
 
 def _other(part: ComparisonPart) -> str:
     at = f"at context {part.context}, batch {part.batch}"
-    return f"{part.engine} would hold {size_text(part.kv_bytes)} of KV {at}, {times(part.ratio)} as much"
+    factor = times(part.ratio) if times(part.ratio) != times(1) else "about"
+    return f"{part.engine} would hold {size_text(part.kv_bytes)} of KV {at}, {factor} as much"
 
 
 def _prompt(prompt: PromptPart | None) -> list[str]:
@@ -59,10 +51,11 @@ def _prompt(prompt: PromptPart | None) -> list[str]:
 
 
 def _advice(estimate: Estimate, paper: Paper) -> list[Line]:
-    if not estimate.advice:
+    if all(row.fits is not False for row in estimate.rows):
         return []
-    some = any(row.fits for row in estimate.rows)
-    says = "Not everything fits" if some else "It does not fit"
+    says = "Not everything fits" if any(row.fits for row in estimate.rows) else "It does not fit"
+    if not estimate.advice:
+        return sentence(f"{says}, and no setting makes it fit: that takes more memory, or another model", paper)
     lines = sentence(f"{says}. What would help, the most effective first:", paper)
     for number, part in enumerate(estimate.advice, start=1):
         after = f"{size_text(part.total_bytes)} in all, {'fits' if part.fits else 'does not fit yet'}"
@@ -76,12 +69,13 @@ def _mix(mix: MixPart | None, paper: Paper) -> list[Line]:
     if mix is None:
         return []
     wasted = f"{size_text(mix.wasted_bytes)} ({percent_text(mix.wasted_share)}) of it wasted"
-    reserved = f"{len(mix.contexts)} reservations of {max(mix.contexts)}: {size_text(mix.reserved_bytes)}, {wasted}"
+    many = "s" if len(mix.contexts) > 1 else ""
+    reserved = f"{len(mix.contexts)} reservation{many} of {max(mix.contexts)}: {size_text(mix.reserved_bytes)}"
     fits = "" if mix.fits is None else ", fits" if mix.fits else ", does not fit"
     return [
         *sentence(f"requests of {', '.join(map(str, mix.contexts))} tokens at once:", paper),
         *sentence(f"in pages as long as each: {size_text(mix.paged_bytes)} of KV", paper, indent=2),
-        *sentence(reserved, paper, indent=2),
+        *sentence(f"{reserved}, {wasted}", paper, indent=2),
         *sentence(f"total, in pages: {size_text(mix.total_bytes)}{fits}", paper, indent=2),
     ]
 

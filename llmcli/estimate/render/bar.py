@@ -20,11 +20,15 @@ _ASCII = "#=+-.|>"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One line of the picture: bytes of the four parts, and of the VRAM, None where nothing is asked about fitting."""
+    """One line of the picture: bytes of the four parts, and of the VRAM, None where nothing is asked about fitting.
+
+    left: bytes that stay free, negative for those that are short.
+    """
 
     label: str
     parts: tuple[int, int, int, int]
     vram: int | None
+    left: int | None = None
 
     @property
     def total(self) -> int:
@@ -34,10 +38,9 @@ class Bar:
     @property
     def room(self) -> str:
         """How much is free, or how far past the VRAM it is."""
-        if self.vram is None:
+        if self.left is None:
             return ""
-        left = self.vram - self.total
-        return f"{size_text(abs(left))} {'free' if left >= 0 else 'past'}"
+        return f"{size_text(abs(self.left))} {'free' if self.left >= 0 else 'past'}"
 
 
 def bar(label: str, row: Row) -> Bar:
@@ -45,7 +48,7 @@ def bar(label: str, row: Row) -> Bar:
     overhead = row.overhead_bytes or 0
     rest = max(0, row.total_bytes - row.weights_bytes - overhead)
     cache = min(rest, max(row.kv_bytes, row.kv_peak_bytes, row.kv_allocated_bytes))
-    return Bar(label, (row.weights_bytes, cache, rest - cache, overhead), row.vram_bytes)
+    return Bar(label, (row.weights_bytes, cache, rest - cache, overhead), row.vram_bytes, row.headroom_bytes)
 
 
 def picture(bars: Sequence[Bar], paper: Paper) -> list[Line]:
@@ -66,10 +69,10 @@ def legend(bars: Sequence[Bar], paper: Paper) -> list[Line]:
     """What the signs mean."""
     signs = _UNICODE if paper.unicode else _ASCII
     named = [f"{signs[i]} {name}" for i, name in enumerate(_PARTS) if any(one.parts[i] for one in bars)]
-    sizes = {one.vram for one in bars if one.vram is not None}
-    if sizes:
+    if any(one.vram is not None and one.total < one.vram for one in bars):
         named.append(f"{signs[4]} free")
-        named += [f"{signs[5]} VRAM {size_text(size)}" for size in sorted(sizes)]
+    sizes = {one.vram for one in bars if one.vram is not None}
+    named += [f"{signs[5]} VRAM {size_text(size)}" for size in sorted(sizes)]
     return listed(named, paper)
 
 

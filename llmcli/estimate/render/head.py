@@ -5,15 +5,17 @@ from llmcli.estimate.facts import Attention, Latent
 from llmcli.estimate.layers import FULL_ATTENTION
 from llmcli.estimate.render.figures import size_text, times
 from llmcli.estimate.render.lines import Line, Paper, sentence
+from llmcli.estimate.render.verdict import verdict
 from llmcli.estimate.report import Estimate, LayerPart, ModelPart
 from llmcli.units import count_text
 
 
 def head(estimate: Estimate, model: Architecture, paper: Paper) -> list[Line]:
-    """The model, how sure its sizes are, and what a token costs."""
+    """The model, how sure its sizes are, whether it fits, and what a token costs."""
     lines = sentence(f"{estimate.model.name}: {described(estimate.model)}", paper, style="bold")
     for reason in estimate.kv.inexact:
         lines += sentence(f"not exact: {reason}", paper, style="bold yellow")
+    lines += verdict(estimate, paper)
     for text in growth(estimate, model):
         lines += sentence(text.lstrip(), paper, indent=len(text) - len(text.lstrip()))
     for text in filter(None, (trap(estimate, model), constants(estimate))):

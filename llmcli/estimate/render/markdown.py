@@ -1,5 +1,6 @@
 """The sizes as a GitHub table: one line per model, context and batch."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from llmcli.estimate.render.figures import size_text
@@ -7,6 +8,7 @@ from llmcli.estimate.render.lines import shown
 from llmcli.estimate.render.rows import fits_text
 from llmcli.estimate.report import Estimate, Row
 
+_MARKS = re.compile(r"([\\|`*<\[])")
 _Cell = Callable[[Estimate, Row], str | None]
 
 
@@ -28,7 +30,7 @@ def _size(size: int | None) -> str | None:
 
 
 def _text(text: str) -> str:
-    return shown(text).replace("\\", "\\\\").replace("|", "\\|")
+    return _MARKS.sub(r"\\\1", shown(text))
 
 
 def _longest(estimate: Estimate, _row: Row) -> str | None:

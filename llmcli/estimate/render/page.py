@@ -5,7 +5,7 @@ from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.render.answers import answers, assumptions, gpus
 from llmcli.estimate.render.bar import bar, legend, picture
 from llmcli.estimate.render.head import head
-from llmcli.estimate.render.lines import BLANK, Line, Paper, show, stdout_paper
+from llmcli.estimate.render.lines import BLANK, Line, Paper, show, shown, stdout_paper
 from llmcli.estimate.render.proof import proof
 from llmcli.estimate.render.rows import rows_table
 from llmcli.estimate.report import Estimate
@@ -43,4 +43,4 @@ def joined(blocks: tuple[list[Line], ...]) -> list[Line]:
 def warn(warnings: tuple[str, ...]) -> None:
     """Print warnings on stderr."""
     for warning in warnings:
-        console.say(f"warning: {warning}", style="yellow")
+        console.say(f"warning: {shown(warning)}", style="yellow")

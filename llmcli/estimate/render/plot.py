@@ -34,7 +34,9 @@ def draw(estimates: Sequence[Estimate], path: Path) -> bool:
         try:
             _figure(estimates).savefig(path)
         except OSError as error:
-            raise LlmcliError(f"--plot {path} cannot be written: {error.strerror or error}") from error
+            raise LlmcliError(
+                f"--plot {path} cannot be written: {error.strerror or error}", "Name a file that you may write."
+            ) from error
     return not said
 
 

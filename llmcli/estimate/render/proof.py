@@ -9,7 +9,7 @@ def proof(estimate: Estimate, paper: Paper) -> list[Line]:
     return [
         line
         for part in estimate.verified
-        for line in sentence(_text(part), paper, style="green" if agrees(part) else "bold red")
+        for line in sentence(proof_text(part), paper, style="green" if agrees(part) else "bold red")
     ]
 
 
@@ -19,7 +19,8 @@ def agrees(part: VerifyPart) -> bool:
     return part.difference_bytes == 0 and peak and part.measured_params == part.estimated_params
 
 
-def _text(part: VerifyPart) -> str:
+def proof_text(part: VerifyPart) -> str:
+    """What was measured at one context and batch, and how it differs from the estimate."""
     figures = (
         _compared("cache", part.measured_bytes, part.estimated_bytes, " bytes"),
         _compared(

@@ -76,7 +76,9 @@ def _models(estimates: Sequence[Estimate], paper: Paper) -> list[Line]:
 def _longest(estimates: Sequence[Estimate]) -> tuple[Column, ...]:
     if all(one.max_context is None for one in estimates):
         return ()
-    return (Column("longest\ncontext", tuple(str(one.max_context or "-") for one in estimates)),)
+    batch = max(row.batch for one in estimates for row in one.rows)
+    heading = "longest\ncontext" if batch == 1 else f"longest\nat batch {batch}"
+    return (Column(heading, tuple(str(one.max_context or "-") for one in estimates)),)
 
 
 def _inexact(estimates: Sequence[Estimate], paper: Paper) -> list[Line]:
@@ -101,7 +103,7 @@ def _sizes(rows: Sequence[NamedRow], paper: Paper) -> list[Line]:
 
 def _told(estimate: Estimate, paper: Paper) -> list[Line]:
     """What follows for one model, under its name."""
-    lines = joined((answers(estimate, paper, longest=False), proof(estimate, paper)))
+    lines = joined((answers(estimate, paper), proof(estimate, paper)))
     return [*sentence(estimate.model.name, paper, style="bold"), *lines] if lines else []
 
 
