@@ -14,7 +14,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, Dynam
 
 from llmcli.engine.failures import reason_of
 from llmcli.engine.quiet import quiet
-from llmcli.errors import ModelError, OutOfMemory
+from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.units import bytes_text
 
 How = Literal["meta", "real"]
@@ -60,7 +60,7 @@ def measure_cache(
         params = sum(parameter.numel() for parameter in model.parameters())
         for context, batch in sizes:
             yield _measure(model, context, batch, params)
-    except ModelError:
+    except LlmcliError:
         raise
     except Exception as error:  # whatever a model's code raises on shapes without values
         raise _cannot(how, error) from error
@@ -76,8 +76,10 @@ def build_model(config: Mapping[str, Any], device: str, dtype: torch.dtype) -> P
             "There is nothing to verify its size against: its own code would have to run.",
         )
     whole = AutoConfig.for_model(**values)
+    # The default kernel for experts refuses float32; this one runs on shapes alone in every dtype.
+    experts = {"experts_implementation": "batched_mm"} if device == "meta" else {}
     with torch.device(device):
-        model = AutoModelForCausalLM.from_config(whole.get_text_config(decoder=True), dtype=dtype)
+        model = AutoModelForCausalLM.from_config(whole.get_text_config(decoder=True), dtype=dtype, **experts)
     return model.eval()
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from gguf_writer import llama
 from tiny import tiny
+from tiny_mixture import tiny as tiny_mixture
 
 from llmcli.cli.app import run
 from llmcli.cli.size_flags import Question
@@ -106,3 +107,12 @@ def test_a_gguf_file_has_nothing_to_build_from(capsys, tmp_path):
     captured = capsys.readouterr()
     assert "needs a config.json" in captured.err
     assert "loads torch" not in captured.err
+
+
+def test_a_mixture_that_names_no_dtype_is_verified_in_float32(capsys, tmp_path):
+    path = tmp_path / "mixture.json"
+    path.write_text(json.dumps(tiny_mixture("mixtral")))
+    assert run(["estimate-kv", str(path), "--context", "40", "--verify", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["kv"]["dtype"] == "float32"
+    assert [proof["difference_bytes"] for proof in answer["verified"]] == [0]
