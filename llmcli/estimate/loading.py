@@ -35,12 +35,10 @@ def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
     counted = scheme_weights(subject.architecture, None, dtype)
     stored = _stored(subject, engine, counted.total) if quant == NONE else None
     if stored is not None:
-        method = subject.architecture.quantization
-        how = f", quantized with {method}" if method else ""
-        return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{how}"))
+        return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{_how_stored(subject)}"))
     weights, note = _made(subject, engine, quant, dtype)
     warnings = (*_unknown_towers(subject), *_twice(subject, quant, engine), *_experts(subject, quant, engine, weights))
-    return Loaded(weights, dtype, (*notes, note), warnings)
+    return Loaded(weights, dtype, (*notes, *_unpacked(subject, engine), note), warnings)
 
 
 def _dtype(subject: Subject, request: SizeRequest, quant: str, engine: str) -> tuple[str, tuple[str, ...]]:
@@ -88,6 +86,22 @@ def _stored(subject: Subject, engine: str, counted: int) -> int | None:
     if subject.packed or subject.architecture.quantization or subject.architecture.vision_params is None:
         return stored
     return stored if stored < counted * _SAME and counted < stored * _SAME else None
+
+
+def _how_stored(subject: Subject) -> str:
+    method = subject.architecture.quantization
+    if method:
+        return f", quantized with {method}"
+    return f", mostly {subject.stored_type}" if subject.stored_type else ""
+
+
+def _unpacked(subject: Subject, engine: str) -> tuple[str, ...]:
+    """What an engine that does not map it makes of a GGUF file."""
+    if not subject.packed or engine == "llama.cpp":
+        return ()
+    stored = f"; on disk it is mostly {subject.stored_type}" if subject.stored_type else ""
+    who = "llmcli loads a GGUF file" if engine == "transformers" else "sized as the model of the GGUF file"
+    return (f"{who} dequantized{stored}",)
 
 
 def _unknown_towers(subject: Subject) -> tuple[str, ...]:

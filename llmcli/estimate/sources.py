@@ -8,7 +8,7 @@ from llmcli.errors import ModelError, ModelNotFound
 from llmcli.estimate import catalogue
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.from_gguf import DTYPE, from_gguf
+from llmcli.estimate.from_gguf import from_gguf
 from llmcli.estimate.quants import STORED
 from llmcli.estimate.subject import Subject
 from llmcli.models.gguf_parts import read_parts
@@ -21,7 +21,6 @@ from llmcli.models.source import HubSource
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
-_FROM_GGUF = f"llmcli loads a GGUF file dequantized to {DTYPE}"
 _OWN = "sized from llmcli's own catalogue"
 
 
@@ -71,7 +70,7 @@ def _located_subject(located: Located) -> Subject:
     if catalogue.row_of(key) is not None:
         note = f"{located.name} is not on this disk yet: {_OWN}"
         subject = _catalogued(located.name, key or "", note)
-        return replace(subject, assumptions=(note, _FROM_GGUF)) if located.kind == "wheel" else subject
+        return replace(subject, packed=True) if located.kind == "wheel" else subject
     if located.hub is not None:
         return _hub_subject(located, located.hub)
     raise ModelNotFound(f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}")
@@ -80,14 +79,14 @@ def _located_subject(located: Located) -> Subject:
 def _gguf_subject(path: Path, name: str) -> Subject:
     parts = read_parts(path)
     model = from_gguf(*parts)
-    stored = f"; on disk mostly {parts[0].main_type}" if parts[0].main_type else ""
     return Subject(
         name,
         model,
         model.positions,
         stored_bytes=sum(part.tensor_bytes for part in parts),
+        stored_type=max(parts, key=lambda part: part.tensor_bytes).main_type,
         packed=True,
-        assumptions=(_FROM_GGUF + stored,),
+        warnings=model.warnings,
     )
 
 
