@@ -37,7 +37,7 @@ def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
     if stored is not None:
         return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{_how_stored(subject)}"))
     weights, note = _made(subject, engine, quant, dtype)
-    warnings = (*_unknown_towers(subject), *_twice(subject, quant, engine), *_experts(subject, quant, engine, weights))
+    warnings = (*_quantized(subject, quant, engine), *_experts(subject, quant, engine, weights))
     return Loaded(weights, dtype, (*notes, *_unpacked(subject, engine), note), warnings)
 
 
@@ -104,17 +104,15 @@ def _unpacked(subject: Subject, engine: str) -> tuple[str, ...]:
     return (f"{who} dequantized{stored}",)
 
 
-def _unknown_towers(subject: Subject) -> tuple[str, ...]:
-    if subject.architecture.vision_params is not None:
-        return ()
-    return ("the towers beside the language model (vision, audio) are not counted: their size is not known",)
-
-
-def _twice(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
+def _quantized(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
+    """What is not known of a checkpoint that is quantized already."""
     method = subject.architecture.quantization
-    if not method or quant == NONE or engine == "llama.cpp":
+    if not method or engine == "llama.cpp":
         return ()
-    return (f"the checkpoint is quantized already ({method}): --quant {quant} is sized for its unquantized weights",)
+    said = f"the checkpoint is quantized already ({method}):"
+    if quant != NONE:
+        return (f"{said} --quant {quant} is sized for its unquantized weights",)
+    return () if method in STORED else (f"{said} its files may be smaller",)
 
 
 def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from llmcli.estimate import catalogue
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import from_gguf
-from llmcli.estimate.quants import STORED
 from llmcli.estimate.subject import Subject
 from llmcli.models.gguf_parts import read_parts
 from llmcli.models.json_file import read_json_object
@@ -93,9 +92,6 @@ def _gguf_subject(path: Path, name: str) -> Subject:
 def _config_subject(path: Path, name: str) -> Subject:
     values = read_json_object(path)
     model = from_config(Config(str(path), values))
-    warnings = model.warnings
-    if model.quantization and model.quantization not in STORED:
-        warnings += (f"the checkpoint is quantized already ({model.quantization}): its files may be smaller",)
     beside = path.with_name(TOKENIZER)
     return Subject(
         name,
@@ -103,7 +99,7 @@ def _config_subject(path: Path, name: str) -> Subject:
         model.positions,
         config=values,
         tokenizer=lambda: beside if beside.is_file() else None,
-        warnings=warnings,
+        warnings=model.warnings,
     )
 
 
@@ -134,7 +130,7 @@ def _with_weights(subject: Subject, checkpoint: Checkpoint) -> Subject:
     model = subject.architecture
     subject = replace(subject, stored_bytes=checkpoint.bytes)
     if model.quantization:
-        return replace(subject, warnings=model.warnings)
+        return subject
     if model.dtype is None:
         subject = replace(subject, architecture=replace(model, dtype=checkpoint.main_dtype))
     if checkpoint.params < model.params:
