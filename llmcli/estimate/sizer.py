@@ -1,5 +1,6 @@
 """Sizes of one model in one setting, row by row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
@@ -91,14 +92,21 @@ class Sizer:
 
     def headroom(self, context: int, batch: int) -> int | None:
         """Bytes left, negative: bytes short; None where nothing is asked about fitting."""
+        return self.room({context: batch}, self.kv_peak_bytes(context, batch), self.activation_bytes(context, batch))
+
+    def room(self, sequences: Mapping[int, int], cache: int, activations: int) -> int | None:
+        """The same for so many sequences of each context whose caches take `cache` bytes together at their largest."""
         if self.vram is None:
             return None
-        layer = batch * max((group.spec.peak_bytes(context) for group in self._read(context)), default=0)
         weights = self.loaded.weights.total
+        layers = (
+            sum(number * group.spec.peak_bytes(context) for context, number in sequences.items())
+            for group in self._read(max(sequences))
+        )
         need = Need(
-            spread=weights + self.kv_peak_bytes(context, batch),
-            each=self.overhead + self.activation_bytes(context, batch),
-            layer=layer + round(weights * self.largest_layer),
+            spread=weights + cache,
+            each=self.overhead + activations,
+            layer=max(layers, default=0) + round(weights * self.largest_layer),
         )
         return headroom(need, self.vram)
 
