@@ -14,6 +14,8 @@ from llmcli.units import bytes_text, count_text
 _SAME = 1.25
 """Files that differ by more than this from the parameters in the dtype asked for are in another dtype."""
 
+_DEQUANTIZED = {("transformers", "mxfp4"): "; where its GPU kernels are missing, transformers makes 16 bits of all"}
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -65,7 +67,8 @@ def _made(subject: Subject, engine: str, quant: str, dtype: str) -> tuple[Weight
         scheme = STORED.get(method) if engine != "llama.cpp" else None
         if scheme is None:
             return scheme_weights(model, None, dtype), f"weights in {dtype}, {BYTES[dtype]} bytes per parameter"
-        return scheme_weights(model, scheme, dtype), f"weights in {method}: {scheme.note}, the rest in {dtype}"
+        note = f"weights in {method}: {scheme.note}, the rest in {dtype}"
+        return scheme_weights(model, scheme, dtype), f"{note}{_DEQUANTIZED.get((engine, method), '')}"
     scheme = SCHEMES[engine][quant]
     if engine == "llama.cpp":
         note = f", {scheme.note}" if scheme.note else ""

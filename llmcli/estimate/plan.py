@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from llmcli.errors import UsageError
-from llmcli.estimate.advice import advise
+from llmcli.estimate.advice import advise, missing_in_chat
 from llmcli.estimate.comparison import compare
 from llmcli.estimate.decode import decode_parts
 from llmcli.estimate.engines.rules import Engine
@@ -42,6 +42,7 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
     if max(*(row.total_bytes for row in rows), mix.total_bytes if mix else 0) > _LARGEST:
         raise UsageError("the sizes pass 2**63 bytes", "Ask for a shorter --context or a smaller --batch.")
     longest = None if request.vram is None else sizer.max_context(max(request.batches), subject.limit)
+    advice = advise(subject, request, engine, rows)
     others, notes = compare(sizer, engine, rows[-1])
     return Estimate(
         schema=SCHEMA,
@@ -55,10 +56,15 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
         mix=mix,
         prompt=None,
         gpus=(),
-        advice=advise(subject, request, engine, rows),
+        advice=advice,
         decode=decode_parts(sizer, rows, request.bandwidth),
         verified=(),
-        assumptions=(*subject.assumptions, *_assumptions(sizer, request, rows[-1]), *notes),
+        assumptions=(
+            *subject.assumptions,
+            *_assumptions(sizer, request, rows[-1]),
+            *notes,
+            *missing_in_chat(advice, engine),
+        ),
         warnings=(
             *subject.warnings,
             *sizer.loaded.warnings,
