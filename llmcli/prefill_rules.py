@@ -1,7 +1,7 @@
 """How a prompt is read: in pieces, or at once."""
 
 CUDA_CHUNK = 2048
-"""Prompt tokens per forward on CUDA, for the model types that may read a prompt in pieces."""
+"""Prompt tokens per forward on CUDA, for the model types that may read a prompt in pieces; no device reads more."""
 
 CONTINUABLE = frozenset(
     {

@@ -19,6 +19,8 @@ _OTHER = "llama.cpp"
 _WORTH = 20
 """Another engine is named where it saves at least this part of the total: a twentieth."""
 
+_NOT_IN_CHAT = ("--kv-dtype", "--prefill-chunk", "--batch")
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -47,18 +49,20 @@ class Adviser:
     def parts(self) -> tuple[AdvicePart, ...]:
         """Changes that save memory, each alone, the largest saving first.
 
-        Where none of them fits alone, the smallest combination that does comes last.
+        Where none of them fits alone and leaves context and batch as they were asked for, a combination comes last.
         """
-        single = [part for change in self._single() if (part := self._part(change)) is not None]
-        single.sort(key=lambda part: -part.saved_bytes)
-        if not any(part.fits for part in single) and (combined := self._combined()):
-            single.append(combined)
-        return tuple(single)
+        single = [(change, part) for change in self._single() if (part := self._part(change)) is not None]
+        single.sort(key=lambda one: -one[1].saved_bytes)
+        parts = [part for _, part in single]
+        if any(part.fits and not change.shrinks for change, part in single):
+            return tuple(parts)
+        combined = self._combined(shrink=not any(part.fits for part in parts))
+        return tuple(parts) if combined is None else (*parts, combined)
 
     def _single(self) -> Iterator[Change]:
         yield from self._kv_dtypes(self.asked)
         yield from self._quants(self.asked)
-        yield from self._chunks()
+        yield from self._chunks(self.asked)
         yield from self._engines()
         yield from self._shrunk(self.asked)
 
@@ -76,26 +80,27 @@ class Adviser:
             request = replace(change.request, quant=name, dtype=dtype)
             yield replace(change, flags=(*change.flags, f"--quant {name}"), request=request)
 
-    def _chunks(self) -> Iterator[Change]:
+    def _chunks(self, change: Change) -> Iterator[Change]:
         """Shorter pieces, where the engine reads prompts in pieces."""
-        sizer = self._sizer(self.asked)
-        if sizer is not None and self.asked.engine.name == "transformers" and (sizer.moments.chunk or 0) > _CHUNK:
-            request = replace(self.asked.request, prefill_chunk=_CHUNK)
-            yield replace(self.asked, flags=(f"--prefill-chunk {_CHUNK}",), request=request)
+        sizer = self._sizer(change)
+        if sizer is not None and change.engine.name == "transformers" and (sizer.moments.chunk or 0) > _CHUNK:
+            request = replace(change.request, prefill_chunk=_CHUNK)
+            yield replace(change, flags=(*change.flags, f"--prefill-chunk {_CHUNK}"), request=request)
 
     def _engines(self) -> Iterator[Change]:
-        other = ENGINES.get(_OTHER)
-        if other is None or self.asked.engine.name == _OTHER:
-            return
-        change = replace(self.asked, flags=(f"--engine {_OTHER}",), engine=other)
-        sizer = self._sizer(change)
-        if sizer is not None:
-            saved = self.row.total_bytes - sizer.total(change.context, change.batch)
-            if saved * _WORTH >= self.row.total_bytes:
-                yield change
+        for change in self._elsewhere():
+            sizer = self._sizer(change)
+            if sizer is not None:
+                saved = self.row.total_bytes - sizer.total(change.context, change.batch)
+                if saved * _WORTH >= self.row.total_bytes:
+                    yield change
+
+    def _elsewhere(self) -> Iterator[Change]:
+        if self.asked.engine.name != _OTHER:
+            yield replace(self.asked, flags=(f"--engine {_OTHER}",), engine=ENGINES[_OTHER])
 
     def _shrunk(self, change: Change) -> Iterator[Change]:
-        """The same with a shorter context, or with fewer sequences: as much of them as fits."""
+        """The same with a shorter context, or with fewer sequences: as many as fit, or one."""
         sizer = self._sizer(change)
         if sizer is None:
             return
@@ -103,27 +108,34 @@ class Adviser:
         if context:
             flags = (*change.flags, f"--context {context}")
             yield replace(change, flags=flags, context=context, shrinks=change.shrinks + 1)
-        batch = largest(lambda number: sizer.fits(change.context, number), change.batch - 1)
-        if batch:
+        if change.batch > 1:
+            batch = max(1, largest(lambda number: sizer.fits(change.context, number), change.batch - 1))
             yield replace(change, flags=(*change.flags, f"--batch {batch}"), batch=batch, shrinks=change.shrinks + 1)
 
-    def _combined(self) -> AdvicePart | None:
-        """The combination that fits with the fewest changes, and of those one that leaves context and batch alone.
+    def _combined(self, *, shrink: bool) -> AdvicePart | None:
+        """The combination that fits and leaves most as it is: context and batch, then the engine, then the rest.
 
-        Among equals, the one that saves least: it gives up least.
+        Among equals, the one that saves least: it gives up least. shrink: context and batch may change.
         """
-        found = [(change, part) for change in self._combinations() if (part := self._part(change)) and part.fits]
-        best = min(found, key=lambda one: (len(one[0].flags), one[0].shrinks, one[1].saved_bytes), default=None)
+        changes = [change for change in self._combinations() if shrink or not change.shrinks]
+        found = [(self._cost(change), part) for change in changes if (part := self._part(change)) and part.fits]
+        best = min(found, key=lambda one: (one[0], one[1].saved_bytes), default=None)
         return best[1] if best else None
 
+    def _cost(self, change: Change) -> tuple[int, bool, int]:
+        return change.shrinks, change.engine is not self.asked.engine, len(change.flags)
+
     def _combinations(self) -> Iterator[Change]:
+        for elsewhere in self._elsewhere():
+            yield from self._quants(elsewhere)
         for kv in (self.asked, *self._kv_dtypes(self.asked)):
-            for change in (kv, *self._quants(kv)):
-                yield change
-                yield from self._shrunk(change)
-                if change.batch > 1:
-                    flags = (*change.flags, "--batch 1")
-                    yield from self._shrunk(replace(change, flags=flags, batch=1, shrinks=1))
+            for quantized in (kv, *self._quants(kv)):
+                for change in (quantized, *self._chunks(quantized)):
+                    yield change
+                    yield from self._shrunk(change)
+                    if change.batch > 1:
+                        flags = (*change.flags, "--batch 1")
+                        yield from self._shrunk(replace(change, flags=flags, batch=1, shrinks=1))
 
     def _sizer(self, change: Change) -> Sizer | None:
         """Sizes in the setting of a change, None where the model or the engine does not have it."""
@@ -155,3 +167,11 @@ def advise(subject: Subject, request: SizeRequest, engine: Engine, rows: tuple[R
         return ()
     worst = min(short, key=lambda row: row.headroom_bytes or 0)
     return Adviser(subject, worst, Change((), request, engine, worst.context, worst.batch)).parts()
+
+
+def missing_in_chat(parts: tuple[AdvicePart, ...], engine: Engine) -> tuple[str, ...]:
+    """A note on changes that are for transformers itself, because llmcli's own chat and bench cannot make them."""
+    if engine.name != "transformers":
+        return ()
+    named = [flag for flag in _NOT_IN_CHAT if any(flag in part.change for part in parts)]
+    return (f"chat and bench have no {' or '.join(named)}: that is for transformers itself",) if named else ()

@@ -6,11 +6,12 @@ from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.fitting import UNLIMITED, largest
-from llmcli.estimate.layers import Layers, peak_bytes
+from llmcli.estimate.layers import Layers, in_chunks, peak_bytes
 from llmcli.estimate.overhead import CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
 from llmcli.load_rules import QUANTIZED_SHARE
+from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
 from llmcli.units import MIB
 
 USEFUL_CONTEXT = 2048
@@ -68,7 +69,7 @@ class Need:
     limit: int | None
 
     def cache(self, context: int) -> int:
-        """The most that the KV cache gets while it holds `context` tokens, the end of prefill included."""
+        """The most that the KV cache gets until it holds `context` tokens and decode has begun."""
         return peak_bytes(self.layers, context)
 
     def total(self, context: int) -> int:
@@ -100,9 +101,15 @@ def need_of(stored: Stored, setting: Setting) -> Need:
         weights=_weights(stored, setting),
         workspace=_workspace(stored, setting),
         runtime=RUNTIME_BYTES[setting.device],
-        layers=() if model is None else TRANSFORMERS.storage(model, FLOATS[setting.dtype], setting.dtype),
+        layers=() if model is None else _layers(model, setting.dtype),
         limit=None if model is None else model.positions,
     )
+
+
+def _layers(model: Architecture, dtype: str) -> Layers:
+    """The cache while a prompt is read: in pieces of CUDA_CHUNK at most, where the engine reads this type in pieces."""
+    layers = TRANSFORMERS.storage(model, FLOATS[dtype], dtype)
+    return in_chunks(layers, CUDA_CHUNK) if model.model_type in CONTINUABLE else layers
 
 
 def _weights(stored: Stored, setting: Setting) -> int:

@@ -51,7 +51,9 @@ def from_gguf(header: GgufHeader, *others: GgufHeader) -> Architecture:
         dtype=DTYPE,
         positions=keys.config.count(("context_length",)),
         inexact=_inexact(keys),
-        warnings=() if tensors else (f"{header.path} lists no tensors: its parameters are not known",),
+        warnings=()
+        if tensors
+        else (f"{header.path} holds no weights: it lists no tensors, so only its cache is sized",),
     )
 
 

@@ -14,6 +14,8 @@ from llmcli.units import bytes_text, count_text
 _SAME = 1.25
 """Files that differ by more than this from the parameters in the dtype asked for are in another dtype."""
 
+_DEQUANTIZED = {("transformers", "mxfp4"): "; where its GPU kernels are missing, transformers makes 16 bits of all"}
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -35,12 +37,10 @@ def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
     counted = scheme_weights(subject.architecture, None, dtype)
     stored = _stored(subject, engine, counted.total) if quant == NONE else None
     if stored is not None:
-        method = subject.architecture.quantization
-        how = f", quantized with {method}" if method else ""
-        return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{how}"))
+        return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{_how_stored(subject)}"))
     weights, note = _made(subject, engine, quant, dtype)
-    warnings = (*_unknown_towers(subject), *_twice(subject, quant, engine), *_experts(subject, quant, engine, weights))
-    return Loaded(weights, dtype, (*notes, note), warnings)
+    warnings = (*_quantized(subject, quant, engine), *_experts(subject, quant, engine, weights))
+    return Loaded(weights, dtype, (*notes, *_unpacked(subject, engine), note), warnings)
 
 
 def _dtype(subject: Subject, request: SizeRequest, quant: str, engine: str) -> tuple[str, tuple[str, ...]]:
@@ -67,7 +67,8 @@ def _made(subject: Subject, engine: str, quant: str, dtype: str) -> tuple[Weight
         scheme = STORED.get(method) if engine != "llama.cpp" else None
         if scheme is None:
             return scheme_weights(model, None, dtype), f"weights in {dtype}, {BYTES[dtype]} bytes per parameter"
-        return scheme_weights(model, scheme, dtype), f"weights in {method}: {scheme.note}, the rest in {dtype}"
+        note = f"weights in {method}: {scheme.note}, the rest in {dtype}"
+        return scheme_weights(model, scheme, dtype), f"{note}{_DEQUANTIZED.get((engine, method), '')}"
     scheme = SCHEMES[engine][quant]
     if engine == "llama.cpp":
         note = f", {scheme.note}" if scheme.note else ""
@@ -90,17 +91,31 @@ def _stored(subject: Subject, engine: str, counted: int) -> int | None:
     return stored if stored < counted * _SAME and counted < stored * _SAME else None
 
 
-def _unknown_towers(subject: Subject) -> tuple[str, ...]:
-    if subject.architecture.vision_params is not None:
-        return ()
-    return ("the towers beside the language model (vision, audio) are not counted: their size is not known",)
-
-
-def _twice(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
+def _how_stored(subject: Subject) -> str:
     method = subject.architecture.quantization
-    if not method or quant == NONE or engine == "llama.cpp":
+    if method:
+        return f", quantized with {method}"
+    return f", mostly {subject.stored_type}" if subject.stored_type else ""
+
+
+def _unpacked(subject: Subject, engine: str) -> tuple[str, ...]:
+    """What an engine that does not map it makes of a GGUF file."""
+    if not subject.packed or engine == "llama.cpp":
         return ()
-    return (f"the checkpoint is quantized already ({method}): --quant {quant} is sized for its unquantized weights",)
+    stored = f"; on disk it is mostly {subject.stored_type}" if subject.stored_type else ""
+    who = "llmcli loads a GGUF file" if engine == "transformers" else "sized as the model of the GGUF file"
+    return (f"{who} dequantized{stored}",)
+
+
+def _quantized(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
+    """What is not known of a checkpoint that is quantized already."""
+    method = subject.architecture.quantization
+    if not method or engine == "llama.cpp":
+        return ()
+    said = f"the checkpoint is quantized already ({method}):"
+    if quant != NONE:
+        return (f"{said} --quant {quant} is sized for its unquantized weights",)
+    return () if method in STORED else (f"{said} its files may be smaller",)
 
 
 def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:

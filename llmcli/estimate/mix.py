@@ -1,5 +1,7 @@
 """Several requests at once, each as long as it is."""
 
+from collections import Counter
+
 from llmcli.estimate.report import MixPart
 from llmcli.estimate.sizer import Sizer
 
@@ -16,7 +18,8 @@ def mix_of(sizer: Sizer, contexts: tuple[int, ...]) -> MixPart | None:
     paged = sum(sizer.kv_bytes(context, 1) for context in contexts)
     reserved = len(contexts) * sizer.kv_bytes(longest, 1)
     reading = sizer.total(longest, 1) - sizer.kv_bytes(longest, 1)
-    room = None if sizer.vram is None else sum(sizer.vram) - reading - paged
+    read = sizer.kv_peak_bytes(longest, 1) - sizer.kv_bytes(longest, 1)
+    room = sizer.room(Counter(contexts), paged + read, sizer.activation_bytes(longest, 1))
     return MixPart(
         contexts=contexts,
         paged_bytes=paged,

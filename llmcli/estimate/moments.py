@@ -13,15 +13,23 @@ from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What a forward takes beside weights and cache. chunk: prompt tokens per forward, None: all of them."""
+    """What a forward takes beside weights and cache.
+
+    chunk: prompt tokens per forward, None: all of them. whole_past: longer prompts are read by one forward.
+    """
 
     engine: str
     chunk: int | None
     activations: Activations
+    whole_past: int | None = None
+
+    def chunk_of(self, context: int) -> int | None:
+        """Prompt tokens per forward of a prompt of `context` tokens, None: all of them."""
+        return None if self.whole_past is not None and context > self.whole_past else self.chunk
 
     def prefill(self, context: int, batch: int) -> int:
         """Bytes at the largest moment while `batch` prompts of `context` tokens are read."""
-        model, tokens = self.activations.model, min(context, self.chunk or context)
+        model, tokens = self.activations.model, min(context, self.chunk_of(context) or context)
         if self.engine == "llama.cpp":
             return llama_cpp_buffer(model, context, tokens)
         if self.engine == "vllm":
@@ -47,14 +55,22 @@ def default_chunk(model: Architecture, engine: str) -> int | None:
     return CUDA_CHUNK if model.model_type in CONTINUABLE else None
 
 
-def chunk_note(moments: Moments) -> str:
-    """What activations were estimated for."""
+def chunk_note(moments: Moments, *, asked: bool = False) -> str:
+    """How prompts are read, and what activations were estimated for. asked: the pieces are those asked for."""
     if moments.engine != "transformers":
         return f"activations, an estimate: what {moments.engine} reserves for {moments.chunk} tokens per forward"
-    pieces = "the prompt in one piece" if moments.chunk is None else f"{moments.chunk} prompt tokens per forward"
     scores = factors_of(moments.activations.model).score_bytes
     attention = "all attention scores (no fused kernel)" if scores else "fused attention"
-    return f"activations, an estimate: {pieces}, logits of the last one, {attention}{_rough(moments)}"
+    pieces = _pieces(moments, asked=asked)
+    return f"prefill {pieces}; activations, an estimate: logits of the last token, {attention}{_rough(moments)}"
+
+
+def _pieces(moments: Moments, *, asked: bool) -> str:
+    if moments.chunk is None:
+        return "in one piece, as llmcli reads this type"
+    whose = "" if asked else ", as llmcli does on a GPU"
+    past = "" if moments.whole_past is None else f", but in one piece past {moments.whole_past} (LongRoPE)"
+    return f"by {moments.chunk} prompt tokens per forward{whose}{past}"
 
 
 def _rough(moments: Moments) -> str:

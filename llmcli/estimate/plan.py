@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 
 from llmcli.errors import UsageError
-from llmcli.estimate.advice import advise
+from llmcli.estimate.advice import advise, missing_in_chat
 from llmcli.estimate.comparison import compare
 from llmcli.estimate.decode import decode_parts
 from llmcli.estimate.engines.rules import Engine
 from llmcli.estimate.engines.transformers import TRANSFORMERS
-from llmcli.estimate.layers import Layers, asymptotic_token_bytes, first_token_bytes, fixed_bytes
+from llmcli.estimate.layers import (
+    Layers,
+    asymptotic_token_bytes,
+    first_token_bytes,
+    fixed_bytes,
+    peak_bytes,
+    shared_bytes,
+)
 from llmcli.estimate.mix import mix_of
 from llmcli.estimate.moments import chunk_note
 from llmcli.estimate.overhead import overhead_of
@@ -35,6 +42,7 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
     if max(*(row.total_bytes for row in rows), mix.total_bytes if mix else 0) > _LARGEST:
         raise UsageError("the sizes pass 2**63 bytes", "Ask for a shorter --context or a smaller --batch.")
     longest = None if request.vram is None else sizer.max_context(max(request.batches), subject.limit)
+    advice = advise(subject, request, engine, rows)
     others, notes = compare(sizer, engine, rows[-1])
     return Estimate(
         schema=SCHEMA,
@@ -48,10 +56,15 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
         mix=mix,
         prompt=None,
         gpus=(),
-        advice=advise(subject, request, engine, rows),
+        advice=advice,
         decode=decode_parts(sizer, rows, request.bandwidth),
         verified=(),
-        assumptions=(*subject.assumptions, *_assumptions(sizer, request), *notes),
+        assumptions=(
+            *subject.assumptions,
+            *_assumptions(sizer, request, rows[-1]),
+            *notes,
+            *missing_in_chat(advice, engine),
+        ),
         warnings=(
             *subject.warnings,
             *sizer.loaded.warnings,
@@ -90,15 +103,25 @@ def _inexact(sizer: Sizer) -> tuple[str, ...]:
     return (*sizer.model.inexact, *sizer.engine.inexact(sizer.model), *sizer.kv.inexact)
 
 
-def _assumptions(sizer: Sizer, request: SizeRequest) -> tuple[str, ...]:
+def _assumptions(sizer: Sizer, request: SizeRequest, longest: Row) -> tuple[str, ...]:
     model, engine = sizer.model, sizer.engine
-    notes = [*engine.assumptions(model), *sizer.loaded.assumptions, chunk_note(sizer.moments)]
+    read = chunk_note(sizer.moments, asked=request.prefill_chunk is not None)
+    notes = [*engine.assumptions(model), *sizer.loaded.assumptions, read, *_in_one_piece(sizer, longest)]
     notes.append(overhead_of(engine.name, request.overhead)[1])
     if len(sizer.vram or ()) > 1:
         notes.append(
             "several devices: split by whole layers, so up to one layer's room stays empty on all but the last"
         )
     return tuple(notes)
+
+
+def _in_one_piece(sizer: Sizer, row: Row) -> tuple[str, ...]:
+    """What the cache of `row` takes at the end of a prefill by one forward, where reading in pieces takes less."""
+    whole = row.batch * peak_bytes(sizer.layers, row.context) + shared_bytes(sizer.layers)
+    if whole == row.kv_peak_bytes:
+        return ()
+    read = f"in one piece, as transformers' generate() reads it, a prompt of {row.context} tokens"
+    return (f"{read} would make the cache {bytes_text(whole)} at the end of prefill",)
 
 
 def _default_contexts(limit: int | None) -> Sequence[int]:

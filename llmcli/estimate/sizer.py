@@ -1,5 +1,6 @@
 """Sizes of one model in one setting, row by row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
@@ -11,6 +12,7 @@ from llmcli.estimate.engines.vllm import VllmRules
 from llmcli.estimate.fitting import UNLIMITED, largest
 from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, shared_bytes, steady_bytes
 from llmcli.estimate.loading import Loaded, load
+from llmcli.estimate.long_rope import one_piece_past
 from llmcli.estimate.moments import Moments, moments_of
 from llmcli.estimate.overhead import overhead_of
 from llmcli.estimate.report import Row
@@ -22,9 +24,9 @@ from llmcli.estimate.subject import Subject
 class Sizer:
     """Sizes of one model in one setting.
 
-    engine: as it is told to read prompts. kv: the format of the cache; layers: what it holds. overhead: bytes on each
-    device. vram: bytes of each device, None where nothing is asked about fitting. largest_layer: the share of the
-    weights that the largest layer has.
+    engine: as it is told to read prompts. kv: the format of the cache; layers: what it holds, pieces: the same while a
+    prompt is read as the engine does. overhead: bytes on each device. vram: bytes of each device, None where nothing is
+    asked about fitting. largest_layer: the share of the weights that the largest layer has.
     """
 
     model: Architecture
@@ -32,6 +34,7 @@ class Sizer:
     loaded: Loaded
     kv: Format
     layers: Layers
+    pieces: Layers
     moments: Moments
     overhead: int
     vram: tuple[int, ...] | None
@@ -66,7 +69,10 @@ class Sizer:
 
     def kv_peak_bytes(self, context: int, batch: int) -> int:
         """Of all sequences, at the end of prefill."""
-        return batch * peak_bytes(self.layers, context) + shared_bytes(self.layers)
+        return batch * peak_bytes(self._read(context), context) + shared_bytes(self.layers)
+
+    def _read(self, context: int) -> Layers:
+        return self.layers if self.moments.chunk_of(context) is None else self.pieces
 
     def activation_bytes(self, context: int, batch: int) -> int:
         """What the largest moment takes beside the cache at the end of prefill: that of a forward, or of a step."""
@@ -86,14 +92,21 @@ class Sizer:
 
     def headroom(self, context: int, batch: int) -> int | None:
         """Bytes left, negative: bytes short; None where nothing is asked about fitting."""
+        return self.room({context: batch}, self.kv_peak_bytes(context, batch), self.activation_bytes(context, batch))
+
+    def room(self, sequences: Mapping[int, int], cache: int, activations: int) -> int | None:
+        """The same for so many sequences of each context whose caches take `cache` bytes together at their largest."""
         if self.vram is None:
             return None
-        layer = batch * max((group.spec.peak_bytes(context) for group in self.layers), default=0)
         weights = self.loaded.weights.total
+        layers = (
+            sum(number * group.spec.peak_bytes(context) for context, number in sequences.items())
+            for group in self._read(max(sequences))
+        )
         need = Need(
-            spread=weights + self.kv_peak_bytes(context, batch),
-            each=self.overhead + self.activation_bytes(context, batch),
-            layer=layer + round(weights * self.largest_layer),
+            spread=weights + cache,
+            each=self.overhead + activations,
+            layer=max(layers, default=0) + round(weights * self.largest_layer),
         )
         return headroom(need, self.vram)
 
@@ -125,8 +138,10 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
     runs_in = kv.name if kv.name in BYTES else loaded.dtype
     layers = engine.storage(model, kv, runs_in)
-    if request.prefill_chunk and engine.name == "transformers":
-        layers = in_chunks(layers, request.prefill_chunk)
+    moments, pieces = moments_of(model, engine.name, request.prefill_chunk, kv, runs_in), layers
+    if engine.name == "transformers" and (chunk := moments.chunk):
+        moments = replace(moments, whole_past=one_piece_past(subject.config or {}))
+        pieces = in_chunks(layers, chunk)
     largest_layer = max((layer.count.total for layer in model.layers), default=0) / max(1, model.params)
     return Sizer(
         model=model,
@@ -134,7 +149,8 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
         loaded=loaded,
         kv=kv,
         layers=layers,
-        moments=moments_of(model, engine.name, request.prefill_chunk, kv, runs_in),
+        pieces=pieces,
+        moments=moments,
         overhead=overhead_of(engine.name, request.overhead)[0],
         vram=request.vram,
         largest_layer=largest_layer,

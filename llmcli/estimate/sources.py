@@ -8,8 +8,7 @@ from llmcli.errors import ModelError, ModelNotFound
 from llmcli.estimate import catalogue
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.from_gguf import DTYPE, from_gguf
-from llmcli.estimate.quants import STORED
+from llmcli.estimate.from_gguf import from_gguf
 from llmcli.estimate.subject import Subject
 from llmcli.models.gguf_parts import read_parts
 from llmcli.models.json_file import read_json_object
@@ -21,7 +20,6 @@ from llmcli.models.source import HubSource
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"
-_FROM_GGUF = f"llmcli loads a GGUF file dequantized to {DTYPE}"
 _OWN = "sized from llmcli's own catalogue"
 
 
@@ -71,7 +69,7 @@ def _located_subject(located: Located) -> Subject:
     if catalogue.row_of(key) is not None:
         note = f"{located.name} is not on this disk yet: {_OWN}"
         subject = _catalogued(located.name, key or "", note)
-        return replace(subject, assumptions=(note, _FROM_GGUF)) if located.kind == "wheel" else subject
+        return replace(subject, packed=True) if located.kind == "wheel" else subject
     if located.hub is not None:
         return _hub_subject(located, located.hub)
     raise ModelNotFound(f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}")
@@ -80,23 +78,20 @@ def _located_subject(located: Located) -> Subject:
 def _gguf_subject(path: Path, name: str) -> Subject:
     parts = read_parts(path)
     model = from_gguf(*parts)
-    stored = f"; on disk mostly {parts[0].main_type}" if parts[0].main_type else ""
     return Subject(
         name,
         model,
         model.positions,
         stored_bytes=sum(part.tensor_bytes for part in parts),
+        stored_type=max(parts, key=lambda part: part.tensor_bytes).main_type,
         packed=True,
-        assumptions=(_FROM_GGUF + stored,),
+        warnings=model.warnings,
     )
 
 
 def _config_subject(path: Path, name: str) -> Subject:
     values = read_json_object(path)
     model = from_config(Config(str(path), values))
-    warnings = model.warnings
-    if model.quantization and model.quantization not in STORED:
-        warnings += (f"the checkpoint is quantized already ({model.quantization}): its files may be smaller",)
     beside = path.with_name(TOKENIZER)
     return Subject(
         name,
@@ -104,7 +99,7 @@ def _config_subject(path: Path, name: str) -> Subject:
         model.positions,
         config=values,
         tokenizer=lambda: beside if beside.is_file() else None,
-        warnings=warnings,
+        warnings=model.warnings,
     )
 
 
@@ -135,7 +130,7 @@ def _with_weights(subject: Subject, checkpoint: Checkpoint) -> Subject:
     model = subject.architecture
     subject = replace(subject, stored_bytes=checkpoint.bytes)
     if model.quantization:
-        return replace(subject, warnings=model.warnings)
+        return subject
     if model.dtype is None:
         subject = replace(subject, architecture=replace(model, dtype=checkpoint.main_dtype))
     if checkpoint.params < model.params:

@@ -95,12 +95,6 @@ class GgufHeader:
         return sum(tensor.size for tensor in self.tensors)
 
     @property
-    def tied_bytes(self) -> int:
-        """Bytes of the embedding where it is the head as well: llama.cpp keeps it twice when both are on the GPU."""
-        sizes = {tensor.name: tensor.size for tensor in self.tensors}
-        return 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
-
-    @property
     def main_type(self) -> str | None:
         """The format that most of the bytes are in, or None without tensors."""
         sizes: Counter[str] = Counter()
@@ -164,6 +158,8 @@ class _Reader:
         tensors = tuple(self._tensor() for _ in range(tensor_count))
         alignment = self._alignment(metadata)
         start = -(-self.at // alignment) * alignment
+        if any(self.data[self.at : start]):
+            raise self._damaged(f"it goes on behind the {tensor_count} tensors that it announces")
         return GgufHeader(self.path, version, metadata, tensors, start, self.size)
 
     def _version(self) -> int:

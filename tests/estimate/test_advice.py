@@ -4,8 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from sized import architecture, subject
+from sized import architecture, mixture, subject
 
+from llmcli.cli.app import run
 from llmcli.estimate.counts import linear
 from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.engines.rules import Engine
@@ -46,7 +47,7 @@ def changed(request: SizeRequest, change: str) -> tuple[SizeRequest, Engine | No
     return replace(request, **values), ENGINES[engine] if engine else None
 
 
-@pytest.mark.parametrize("share", [0.9, 0.5, 0.2, 0.05])
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.05])
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @pytest.mark.parametrize("model", [WIDE, WINDOWS], ids=["wide", "windows"])
 def test_every_change_does_what_it_says(model, engine, share):
@@ -95,6 +96,40 @@ def test_context_and_batch_stay_where_other_changes_are_enough():
     assert answer.max_context == 0
     assert not any(part.fits for part in single(answer))
     assert answer.advice[-1].change == "--kv-dtype int4 --quant nf4"
+
+
+def test_a_mixture_that_bitsandbytes_cannot_shrink_is_sent_to_llama_cpp():
+    model, request = subject(mixture(number=64)), SizeRequest((500,), overhead=0)
+    weights = estimate(model, request).rows[0].weights_bytes
+    answer = estimate(model, replace(request, vram=(int(weights * 0.8),)))
+    assert not any(part.fits for part in single(answer))
+    assert answer.advice[-1].change.startswith("--engine llama.cpp --quant q")
+    assert answer.advice[-1].fits
+
+
+def test_the_context_that_was_asked_for_is_kept_if_something_else_helps():
+    both = estimate(WIDE, replace(ASKED, kv_dtype="int4", quant="nf4")).rows[0]
+    answer = estimate(WIDE, replace(ASKED, vram=(both.total_bytes,)))
+    assert any(part.fits for part in single(answer) if "--context" in part.change)
+    assert answer.advice[-1].fits
+    assert "--kv-dtype int4 --quant nf4" in answer.advice[-1].change
+
+
+def test_one_sequence_is_told_of_even_where_it_does_not_fit():
+    one = estimate(WIDE, replace(ASKED, batches=(1,))).rows[0].total_bytes
+    changes = {part.change: part for part in estimate(WIDE, replace(ASKED, vram=(one - 1,))).advice}
+    assert not changes["--batch 1"].fits
+
+
+def test_changes_that_chat_and_bench_cannot_make_are_named(capsys):
+    answer = advised(WIDE, ASKED, TRANSFORMERS, 0.5)
+    (note,) = [text for text in answer.assumptions if "chat and bench" in text]
+    named = set(re.findall(r"--[a-z-]+", note))
+    assert named == {"--kv-dtype", "--prefill-chunk", "--batch"}
+    for command in ("chat", "bench"):
+        assert run([command, "--help"]) == 0
+        assert not named & set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert not any("chat and bench" in text for text in advised(WIDE, ASKED, ENGINES["vllm"], 0.5).assumptions)
 
 
 def test_the_row_that_lacks_most_is_advised_on():

@@ -114,6 +114,27 @@ def test_a_directory_a_config_and_a_gguf_of_one_model_agree(capsys, tmp_path, co
     assert any("dequantized" in note for note in answers[2]["assumptions"])
 
 
+def test_what_becomes_of_a_gguf_file_depends_on_the_engine(capsys, tmp_path):
+    gguf = llama().write(tmp_path / "model.gguf")
+    notes = {
+        engine: "; ".join(answer(capsys, gguf, "--engine", engine)["assumptions"])
+        for engine in ("transformers", "llama.cpp", "vllm")
+    }
+    assert "llmcli loads a GGUF file dequantized; on disk it is mostly F16" in notes["transformers"]
+    assert "weights as stored, mostly F16" in notes["llama.cpp"]
+    assert "dequantized" not in notes["llama.cpp"]
+    assert "llmcli" not in notes["vllm"]
+
+
+def test_a_gguf_file_without_weights_says_so(capsys, tmp_path):
+    file = llama()
+    file.tensors = ()
+    data = answer(capsys, file.write(tmp_path / "vocabulary.gguf"), "--context", "100")
+    assert data["rows"][0]["kv_bytes"] == 100 * 2 * 2 * 2 * 16 * 2
+    (warning,) = data["warnings"]
+    assert "holds no weights" in warning
+
+
 def test_a_checkpoint_tells_the_dtype_that_its_config_leaves_open(capsys, tmp_path):
     import torch
     from safetensors.torch import save_file

@@ -50,6 +50,17 @@ def test_weights_are_those_of_the_estimate_whatever_they_are_stored_in(quant, dt
         assert need_of(stored, Setting(quant, dtype, "cpu")).weights == weight_bytes(MODEL, quant, dtype)
 
 
+def test_windows_are_planned_as_the_engine_fills_them():
+    values = tiny("mistral", sliding_window=100, max_position_embeddings=100_000)
+    model = from_config(Config("c", values))
+    need = need_of(Stored(model, 0, None), Setting("none", "bfloat16", "cuda"))
+    row = need.cache(1)
+    assert need.cache(2048) == 2048 * row
+    assert need.cache(100_000) == (99 + 2048) * row
+    unknown = replace(model, model_type="unheard_of")
+    assert need_of(Stored(unknown, 0, None), Setting("none", "bfloat16", "cuda")).cache(100_000) == 100_000 * row
+
+
 def test_an_unknown_family_is_planned_by_its_stored_bytes_alone():
     need = need_of(Stored(None, 1000, "bfloat16"), Setting("none", "float32", "cpu"))
     assert (need.weights, need.cache(10**6), need.longest(0)) == (2000, 0, None)

@@ -119,15 +119,22 @@ def test_quantizing_what_is_quantized_is_said_to_be_another_thing():
     assert "quantized already (fp8)" in warning
 
 
-def test_towers_count_in_the_dtype_and_unknown_ones_are_said_to_be_missing():
+def test_a_method_without_a_size_is_named_unless_the_files_are_at_hand():
+    model = architecture(quantization="compressed-tensors")
+    (warning,) = load(subject(model), SizeRequest(), "transformers").warnings
+    assert "(compressed-tensors): its files may be smaller" in warning
+    assert load(subject(model, stored_bytes=5), SizeRequest(), "transformers").warnings == ()
+    assert load(subject(model), SizeRequest(), "llama.cpp").warnings == ()
+
+
+def test_towers_count_in_the_dtype_and_unknown_ones_where_their_files_are_at_hand():
     towers = architecture(vision=linear(16, 64) + tensor(100))
     assert weights(architecture=towers) == SIXTEEN + 2 * 1124
     assert weights(quant="nf4", architecture=towers) == weights(quant="nf4") + 512 + 16 * 4 + 200
     assert weights("vllm", "fp8", architecture=towers) == weights("vllm", "fp8") + 2 * 1124
     unknown = architecture(vision=None)
-    (warning,) = load(subject(unknown), SizeRequest(), "transformers").warnings
-    assert "not counted" in warning
-    assert load(subject(unknown, stored_bytes=9 * SIXTEEN), SizeRequest(), "transformers").warnings == ()
+    assert load(subject(unknown), SizeRequest(), "transformers").weights.total == SIXTEEN
+    assert load(subject(unknown, stored_bytes=9 * SIXTEEN), SizeRequest(), "transformers").weights.total == 9 * SIXTEEN
 
 
 def test_int8_runs_in_float16_in_transformers_alone():

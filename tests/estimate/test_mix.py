@@ -1,5 +1,7 @@
 """Several requests at once: in pages, or as reservations."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,8 +33,12 @@ def test_pages_never_take_more_than_reservations(contexts):
     assert (mix.wasted_bytes == 0) == (len(set(contexts)) == 1)
 
 
-def test_one_request_takes_what_a_row_takes():
-    answer = estimate(subject(), SizeRequest((5000,), mix=(5000,), vram=(10**9,)))
+@pytest.mark.parametrize("share", [0.9, 1, 1.05, 1.5])
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_one_request_takes_what_a_row_takes(devices, share):
+    request = SizeRequest((5000,), mix=(5000,), overhead=0)
+    size = int(estimate(subject(), request).rows[0].total_bytes * share / devices)
+    answer = estimate(subject(), replace(request, vram=(size,) * devices))
     assert answer.mix.total_bytes == answer.rows[0].total_bytes
     assert answer.mix.fits is answer.rows[0].fits
 

@@ -11,8 +11,10 @@ from llmcli.errors import ModelError, UsageError
 from llmcli.estimate.facts import Attention
 from llmcli.estimate.fitting import UNLIMITED
 from llmcli.estimate.layers import LayerGroup, LayerSpec, in_chunks, peak_bytes, steady_bytes
+from llmcli.estimate.long_rope import one_piece_past
 from llmcli.estimate.plan import estimate
 from llmcli.estimate.request import SizeRequest
+from llmcli.units import bytes_text
 
 ROWS = st.integers(0, 8192)
 SPECS = st.builds(
@@ -120,6 +122,42 @@ def test_nothing_fits():
     answer = estimate(subject(), SizeRequest(vram=(1000,)))
     assert answer.max_context == 0
     assert "not even one token" in answer.warnings[-1]
+
+
+def test_a_window_holds_what_the_engines_own_pieces_leave_in_it():
+    windowed = architecture(Attention(2, 16, 16, window=101), positions=None)
+    answer = estimate(subject(windowed), SizeRequest((2000, 10_000), (3,)))
+    assert [row.kv_peak_bytes for row in answer.rows] == [3 * 512 * 2000, 3 * 512 * (100 + 2048)]
+    (note,) = [text for text in answer.assumptions if "generate()" in text]
+    assert "10000" in note
+    assert bytes_text(3 * 512 * 10_000) in note
+    (whole,) = estimate(subject(replace(windowed, model_type="llama4")), SizeRequest((10_000,))).rows
+    assert whole.kv_peak_bytes == 512 * 10_000, "a type that llmcli reads in one piece"
+
+
+def test_a_prompt_past_the_length_of_longrope_is_read_in_one_piece():
+    config = {"model_type": "phi3", "rope_scaling": {"type": "longrope"}, "original_max_position_embeddings": 4096}
+    model = architecture(Attention(2, 16, 16, window=101), positions=None)
+    answer = estimate(subject(model, config=config), SizeRequest((4096, 5000)))
+    assert [row.kv_peak_bytes for row in answer.rows] == [512 * (100 + 2048), 512 * 5000]
+    assert answer.rows[1].activation_bytes > 2 * answer.rows[0].activation_bytes
+    assert any("past 4096" in text for text in answer.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        ({"rope_scaling": {"rope_type": "longrope"}, "max_position_embeddings": 70}, 70),
+        ({"rope_parameters": {"rope_type": "longrope", "original_max_position_embeddings": 60}}, 60),
+        ({"model_type": "phi3", "rope_scaling": {"type": "su"}}, 4096),
+        ({"rope_scaling": {"type": "yarn"}, "original_max_position_embeddings": 60}, None),
+        ({"rope_scaling": None}, None),
+        ({"rope_scaling": "longrope"}, None),
+        ({"rope_scaling": {"type": "longrope"}, "max_position_embeddings": "x"}, None),
+    ],
+)
+def test_the_length_of_longrope_is_that_of_the_config(config, length):
+    assert one_piece_past(config) == length
 
 
 def test_the_largest_moment_counts_for_a_window():

@@ -3,6 +3,7 @@
 import os
 import struct
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -128,6 +129,7 @@ def test_split_files_are_told(tmp_path):
         (b"GGUF" + struct.pack(">IQQ", 3, 0, 0) + bytes(40), "big-endian"),
         (Gguf(announced={"keys": 2**60}).bytes(), "metadata keys"),
         (Gguf(announced={"tensors": 2**63}).bytes(), "tensors"),
+        (replace(llama(), announced={"tensors": 16}).bytes(), "behind the 16 tensors"),
         (Gguf([(b"\xff\xfe", 1)]).bytes(), "UTF-8"),
         (Gguf([("a", b"\xff\xfe")]).bytes(), "UTF-8"),
         (Gguf([("a", 1), ("a", 2)]).bytes(), "twice"),
