@@ -18,7 +18,7 @@ def plain(name: str) -> str:
 
 
 def meant(written: str, known: Iterable[str]) -> str | None:
-    """The one name among `known` that differs from what is written in nothing but `plain` things; None: none or many."""
+    """The one name among `known` that is the same in `plain` letters; None where there is none, or more than one."""
     wanted = plain(written)
     found = {name for name in known if plain(name) == wanted}
     return found.pop() if len(found) == 1 else None
