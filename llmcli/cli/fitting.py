@@ -143,8 +143,10 @@ def _own_dtype(weights: Weights) -> str:
 def _parts(fit: Fit) -> str:
     need = fit.need
     parts = [f"weights {bytes_text(need.weights)}"]
-    if need.workspace > need.cache(fit.context):
+    if need.workspace > need.held(fit.context):
         parts.append(f"quantizing {bytes_text(need.workspace)}")
     elif need.layers:
         parts.append(f"{fit.context} tokens {bytes_text(need.cache(fit.context))}")
+        if need.moments:
+            parts.append(f"activations {bytes_text(need.forward(fit.context))}")
     return ", ".join((*parts, f"runtime {bytes_text(need.runtime)}"))

@@ -37,7 +37,7 @@ _FLOAT_ROTATION = Factors(queries=7)
 FACTORS: Mapping[str, Factors] = {
     "bloom": Factors(score_bytes=14),
     "codegen": Factors(mlp=4, queries=8),
-    "cohere": Factors(queries=11),
+    "cohere": Factors(queries=13),
     "cohere2": Factors(queries=11),
     "ernie4_5": _FLOAT_ROTATION,
     "exaone4": Factors(hidden=3, queries=5),

@@ -6,7 +6,8 @@ from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.fitting import UNLIMITED, largest
-from llmcli.estimate.layers import Layers, in_chunks, peak_bytes
+from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, steady_bytes
+from llmcli.estimate.moments import Moments, moments_of
 from llmcli.estimate.overhead import CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
@@ -18,8 +19,8 @@ USEFUL_CONTEXT = 2048
 """A model that cannot hold so many tokens, or as many as it is asked for, is not worth loading."""
 
 RUNTIME_BYTES = {"cpu": 400 * MIB, "mps": 400 * MIB, "cuda": CUDA_CONTEXT}
-"""What the libraries and the activations of one prefill chunk take: 296 MiB were measured on a CPU before any weight
-was there; on CUDA a context is roughly so large."""
+"""What the runtime takes: on a CPU libraries (296 MiB were measured before any weight was there) and the activations of
+one short prefill chunk, on CUDA a context."""
 
 _WORKSPACE = {"cpu": (4, 256 * MIB), "mps": (4, 256 * MIB), "cuda": (2, 0)}
 """What quantizing takes beside its result, and gives back: bytes per linear weight of one layer, and a fixed part.
@@ -59,7 +60,8 @@ class Setting:
 class Need:
     """What a model takes in one setting, in bytes. layers: none where the cache cannot be sized.
 
-    limit: the model's own context limit in tokens, None where it has none.
+    limit: the model's own context limit in tokens, None where it has none. moments: of its forwards, None where they
+    are part of the runtime or not known.
     """
 
     weights: int
@@ -67,14 +69,26 @@ class Need:
     runtime: int
     layers: Layers
     limit: int | None
+    moments: Moments | None = None
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets until it holds `context` tokens and decode has begun."""
         return peak_bytes(self.layers, context)
 
+    def forward(self, context: int) -> int:
+        """What the largest moment takes beside the cache, of a prefill of `context` tokens and of decode after it."""
+        if self.moments is None:
+            return 0
+        step = steady_bytes(self.layers, context) + self.moments.decode(context, 1) - self.cache(context)
+        return max(self.moments.prefill(context, 1), step)
+
+    def held(self, context: int) -> int:
+        """What the largest moment takes beside weights and runtime."""
+        return self.cache(context) + self.forward(context)
+
     def total(self, context: int) -> int:
         """All of it, with a cache of `context` tokens. What quantizing takes is free again before the cache grows."""
-        return self.weights + self.runtime + max(self.workspace, self.cache(context))
+        return self.weights + self.runtime + max(self.workspace, self.held(context))
 
     def useful_context(self, asked: int | None) -> int:
         """The context that has to fit: USEFUL_CONTEXT, or what is asked for or possible where that is less."""
@@ -88,7 +102,7 @@ class Need:
         if not self.layers:
             return None
         room = free - self.weights - self.runtime
-        longest = largest(lambda context: self.cache(context) <= room, self.limit or UNLIMITED)
+        longest = largest(lambda context: self.held(context) <= room, self.limit or UNLIMITED)
         if longest == self.limit:
             return None
         return longest // _STEP * _STEP or longest
@@ -103,7 +117,12 @@ def need_of(stored: Stored, setting: Setting) -> Need:
         runtime=RUNTIME_BYTES[setting.device],
         layers=() if model is None else _layers(model, setting.dtype),
         limit=None if model is None else model.positions,
+        moments=None if model is None or setting.device != "cuda" else _moments(model, setting.dtype),
     )
+
+
+def _moments(model: Architecture, dtype: str) -> Moments:
+    return moments_of(model, TRANSFORMERS.name, None, FLOATS[dtype], dtype)
 
 
 def _layers(model: Architecture, dtype: str) -> Layers:

@@ -19,7 +19,7 @@ from llmcli.estimate.layers import (
 from llmcli.estimate.mix import mix_of
 from llmcli.estimate.moments import chunk_note
 from llmcli.estimate.overhead import overhead_of
-from llmcli.estimate.report import SCHEMA, Estimate, KvPart, LayerPart, ModelPart, Row
+from llmcli.estimate.report import SCHEMA, Estimate, KvPart, LayerPart, MixPart, ModelPart, Row
 from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.sizer import Sizer, sizer_of
 from llmcli.estimate.subject import Subject
@@ -44,6 +44,7 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
     longest = None if request.vram is None else sizer.max_context(max(request.batches), subject.limit)
     advice = advise(subject, request, engine, rows)
     others, notes = compare(sizer, engine, rows[-1])
+    notes += missing_in_chat(advice, engine)
     return Estimate(
         schema=SCHEMA,
         engine=engine.name,
@@ -59,18 +60,13 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
         advice=advice,
         decode=decode_parts(sizer, rows, request.bandwidth),
         verified=(),
-        assumptions=(
-            *subject.assumptions,
-            *_assumptions(sizer, request, rows[-1]),
-            *notes,
-            *missing_in_chat(advice, engine),
-        ),
+        assumptions=(*subject.assumptions, *_assumptions(sizer, request, rows[-1]), *notes),
         warnings=(
             *subject.warnings,
             *sizer.loaded.warnings,
             *_too_long(subject, (*contexts, *request.mix)),
             *_nothing_fits(longest, request),
-            *_split(sizer, rows),
+            *_split(sizer, (*rows, mix) if mix else rows),
         ),
     )
 
@@ -143,10 +139,11 @@ def _nothing_fits(longest: int | None, request: SizeRequest) -> tuple[str, ...]:
     return (f"not even one token of context fits at batch {max(request.batches)}",)
 
 
-def _split(sizer: Sizer, rows: tuple[Row, ...]) -> tuple[str, ...]:
+def _split(sizer: Sizer, sized: Sequence[Row | MixPart]) -> tuple[str, ...]:
     """A warning where all devices together are large enough, and whole layers are not small enough for them."""
-    torn = [row for row in rows if row.fits is False and row.total_bytes <= (row.vram_bytes or 0)]
+    devices = sizer.vram or ()
+    torn = [part.total_bytes for part in sized if part.fits is False and part.total_bytes <= sum(devices)]
     if not torn:
         return ()
-    least, devices = bytes_text(min(row.total_bytes for row in torn)), len(sizer.vram or ())
-    return (f"{least} is less than {devices} devices have together, but whole layers do not fit on them one by one",)
+    least = f"{bytes_text(min(torn))} is less than {len(devices)} devices have together"
+    return (f"{least}, but whole layers, and activations on each, do not fit on them one by one",)

@@ -14,6 +14,7 @@ from llmcli.estimate.compute_buffers import llama_cpp_buffer, vllm_profile
 from llmcli.estimate.dtypes import FLOATS, Format
 from llmcli.estimate.facts import Attention, Latent
 from llmcli.estimate.moments import default_chunk, moments_of
+from llmcli.estimate.sources import find
 
 BFLOAT16 = FLOATS["bfloat16"]
 DENSE = ["llama", "qwen2", "qwen3", "granite", "olmo2", "starcoder2", "phi3", "glm4", "gpt_neox", "nemotron"]
@@ -90,6 +91,12 @@ def test_latent_attention_is_estimated_by_what_it_expands(shape, monkeypatch):
     prefill, step = compared(values, *shape, monkeypatch)
     assert 0.9 < prefill < 1.2
     assert 0.9 < step < 1.2
+
+
+@pytest.mark.parametrize(("name", "per_token"), [("llama3.1-8b", 116.5), ("phi4", 180.5), ("command-r", 256.5)])
+def test_a_prompt_of_a_real_model_takes_what_was_measured(name, per_token):
+    sizes = activations_of(find(name, None).architecture, 2, BFLOAT16)
+    assert sizes.peak(Forward(1, 8192, 8192)) / 8192 / 1024 == pytest.approx(per_token, rel=0.03)
 
 
 def test_latent_attention_expands_the_rows_of_one_layer():

@@ -10,6 +10,9 @@ from tiny import tiny
 from llmcli.estimate.config import Config
 from llmcli.estimate.fit import RUNTIME_BYTES, USEFUL_CONTEXT, Setting, Stored, need_of
 from llmcli.estimate.from_config import from_config
+from llmcli.estimate.plan import estimate
+from llmcli.estimate.request import SizeRequest
+from llmcli.estimate.subject import Subject
 from llmcli.estimate.weights import weight_bytes
 
 MODEL = from_config(Config("c", tiny("llama", max_position_embeddings=100_000)))
@@ -36,10 +39,10 @@ def test_the_longest_context_fits_and_256_more_tokens_do_not(setting, room):
     free = need.weights + need.runtime + room
     longest = need.longest(free)
     if longest is None:
-        assert need.weights + need.runtime + need.cache(need.limit) <= free
+        assert need.weights + need.runtime + need.held(need.limit) <= free
         return
-    assert need.weights + need.runtime + need.cache(longest) <= free
-    assert need.weights + need.runtime + need.cache(longest + 256) > free
+    assert longest == 0 or need.weights + need.runtime + need.held(longest) <= free
+    assert need.weights + need.runtime + need.held(longest + 256) > free
     assert longest % 256 == 0 or longest < 256
 
 
@@ -59,6 +62,14 @@ def test_windows_are_planned_as_the_engine_fills_them():
     assert need.cache(100_000) == (99 + 2048) * row
     unknown = replace(model, model_type="unheard_of")
     assert need_of(Stored(unknown, 0, None), Setting("none", "bfloat16", "cuda")).cache(100_000) == 100_000 * row
+
+
+@pytest.mark.parametrize("quant", ["none", "nf4"])
+@pytest.mark.parametrize("context", [1, 2048, 50_000])
+def test_a_gpu_is_planned_as_it_is_estimated(quant, context):
+    need = need_of(STORED, Setting(quant, "bfloat16", "cuda"))
+    row = estimate(Subject("m", MODEL, None), SizeRequest((context,), quant=quant, dtype="bfloat16")).rows[0]
+    assert need.total(context) == max(row.total_bytes, need.weights + need.runtime + need.workspace)
 
 
 def test_an_unknown_family_is_planned_by_its_stored_bytes_alone():

@@ -41,6 +41,8 @@ def test_one_request_takes_what_a_row_takes(devices, share):
     answer = estimate(subject(), replace(request, vram=(size,) * devices))
     assert answer.mix.total_bytes == answer.rows[0].total_bytes
     assert answer.mix.fits is answer.rows[0].fits
+    torn = not answer.mix.fits and answer.mix.total_bytes <= size * devices
+    assert any("whole layers" in warning for warning in answer.warnings) is torn
 
 
 @pytest.mark.parametrize(("vram", "fits"), [(None, None), ((10**12,), True), ((10**6,), False)])
