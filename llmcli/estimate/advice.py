@@ -1,6 +1,6 @@
 """What to change when a row does not fit, each change with its number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from llmcli.errors import LlmcliError
@@ -13,7 +13,11 @@ from llmcli.estimate.sizer import Sizer, sizer_of
 from llmcli.estimate.subject import Subject
 
 _KV_DTYPES = ("fp8", "q8_0", "q4_0", "int4")
-_QUANTS = {"transformers": ("int8", "nf4"), "llama.cpp": ("q8_0", "q4_k_m"), "vllm": ("fp8", "awq")}
+_QUANTS = {"transformers": ("int8", "nf4"), "llama.cpp": ("q8_0", "q4_k_m", "iq2_xxs"), "vllm": ("fp8", "awq")}
+_FINER = {"llama.cpp": ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k", "iq2_xxs")}
+"""What combinations try where an engine has more steps: the largest that fits gives up least."""
+
+_COARSE = ("q3_k_m", "q2_k", "iq2_xxs")
 _CHUNK = 512
 _OTHER = "llama.cpp"
 _WORTH = 20
@@ -71,11 +75,11 @@ class Adviser:
             flags = (*change.flags, f"--kv-dtype {name}")
             yield replace(change, flags=flags, request=replace(change.request, kv_dtype=name))
 
-    def _quants(self, change: Change) -> Iterator[Change]:
+    def _quants(self, change: Change, named: Mapping[str, tuple[str, ...]] = _QUANTS) -> Iterator[Change]:
         """Other weights; none for a checkpoint that is quantized already, but llama.cpp converts any."""
         if self.subject.architecture.quantization and change.engine.name != _OTHER:
             return
-        for name in _QUANTS.get(change.engine.name, ()):
+        for name in named.get(change.engine.name, ()):
             dtype = None if name == "int8" else change.request.dtype
             request = replace(change.request, quant=name, dtype=dtype)
             yield replace(change, flags=(*change.flags, f"--quant {name}"), request=request)
@@ -122,14 +126,19 @@ class Adviser:
         best = min(found, key=lambda one: (one[0], one[1].saved_bytes), default=None)
         return best[1] if best else None
 
-    def _cost(self, change: Change) -> tuple[int, bool, int]:
-        return change.shrinks, change.engine is not self.asked.engine, len(change.flags)
+    def _cost(self, change: Change) -> tuple[int, int, bool, bool, int]:
+        """What a change gives up, worst first: requests cut short, context, the engine, weights below 4 bits."""
+        lost = self.row.context - change.context
+        coarse = change.request.quant in _COARSE
+        return change.shrinks, lost, change.engine is not self.asked.engine, coarse, len(change.flags)
 
     def _combinations(self) -> Iterator[Change]:
+        finer = {**_QUANTS, **_FINER}
         for elsewhere in self._elsewhere():
-            yield from self._quants(elsewhere)
+            for kv in (elsewhere, *self._kv_dtypes(elsewhere)):
+                yield from self._quants(kv, finer)
         for kv in (self.asked, *self._kv_dtypes(self.asked)):
-            for quantized in (kv, *self._quants(kv)):
+            for quantized in (kv, *self._quants(kv, finer)):
                 for change in (quantized, *self._chunks(quantized)):
                     yield change
                     yield from self._shrunk(change)

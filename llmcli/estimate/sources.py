@@ -4,16 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llmcli.errors import ModelError, ModelNotFound
-from llmcli.estimate import catalogue
+from llmcli.errors import LlmcliError, ModelError, ModelNotFound
+from llmcli.estimate import catalogue, names
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.from_gguf import from_gguf
 from llmcli.estimate.subject import Subject
+from llmcli.models import store
 from llmcli.models.gguf_parts import read_parts
 from llmcli.models.json_file import read_json_object
 from llmcli.models.locate import Located, locate
-from llmcli.models.place import nearest
 from llmcli.models.registry import Registry, load_registry
 from llmcli.models.safetensors import Checkpoint
 from llmcli.models.source import HubSource
@@ -40,10 +40,31 @@ def _find(argument: str | None, user_registry: Path | None) -> Subject:
     if argument is not None and argument.lower().endswith(".json") and (path := Path(argument)).is_file():
         return _config_subject(path, path.parent.resolve().name if path.name == CONFIG else path.stem)
     registry = load_registry(user_registry)
-    repository = catalogue.repository_named(argument or "")
-    if argument and repository and argument not in registry and not Path(argument).exists():
-        return _catalogued(argument, repository, f"{argument} ({repository}): {_OWN}")
-    located = _locate(argument, registry)
+    if argument is not None and (name := _name_meant(argument, registry)):
+        subject = _named(name, registry)
+        note = () if name == argument else (f"{argument} is taken for {name}",)
+        return replace(subject, assumptions=(*note, *subject.assumptions))
+    return _entry_subject(_locate(argument, registry))
+
+
+def _name_meant(argument: str, registry: Registry) -> str | None:
+    """The alias or name of the catalogue that is meant; None for a path that exists, a hub id and an unknown name."""
+    if argument in registry or Path(argument).exists():
+        return argument if argument in registry else None
+    if catalogue.repository_named(argument):
+        return argument.lower()
+    return None if "/" in argument else names.meant(argument, (*registry.names(), *catalogue.names()))
+
+
+def _named(name: str, registry: Registry) -> Subject:
+    if name in registry:
+        return _entry_subject(locate(name, registry))
+    repository = catalogue.repository_named(name) or ""
+    return _catalogued(name, repository, f"{name} ({repository}): {_OWN}")
+
+
+def _entry_subject(located: Located) -> Subject:
+    """The model, with the context limit of its entry in the registry where that is the smaller one."""
     subject = _located_subject(located)
     context = located.entry.context if located.entry else None
     if context is not None and (subject.limit is None or context < subject.limit):
@@ -55,33 +76,37 @@ def _locate(argument: str | None, registry: Registry) -> Located:
     try:
         return locate(argument, registry)
     except ModelNotFound as error:
-        near = nearest(argument or "", (*registry.names(), *catalogue.names()))
-        if near is None or near in registry:
-            raise
-        raise ModelNotFound(error.message, f"Did you mean {near}?") from None
+        alike = names.like(argument or "", (*registry.names(), *catalogue.names()))
+        hint = f"Known here: {', '.join(alike)}, and any id of the hub (ORG/NAME)." if alike else error.hint
+        raise ModelNotFound(error.message, hint) from None
 
 
 def _located_subject(located: Located) -> Subject:
     if located.original is not None or located.kind not in {"hub", "wheel"}:
         path = located.require()
-        return _gguf_subject(path, located.name) if path.is_file() else _directory_subject(path, located.name)
+        return _gguf_subject(path, located) if path.is_file() else _directory_subject(path, located.name)
     key = catalogue_key(located)
     if catalogue.row_of(key) is not None:
         note = f"{located.name} is not on this disk yet: {_OWN}"
         subject = _catalogued(located.name, key or "", note)
         return replace(subject, packed=True) if located.kind == "wheel" else subject
     if located.hub is not None:
-        return _hub_subject(located, located.hub)
+        return _looked_up(located, located.hub)
     raise ModelNotFound(f"{located.name} is not on this disk", f"Fetch it first: llmcli models pull {located.argument}")
 
 
-def _gguf_subject(path: Path, name: str) -> Subject:
+def _gguf_subject(path: Path, located: Located) -> Subject:
+    """A GGUF file; config and tokenizer are those that it was converted to, where that has been done."""
     parts = read_parts(path)
     model = from_gguf(*parts)
+    slot = store.slot(located)
+    converted = slot.converted if slot.ready else None
     return Subject(
-        name,
+        located.name,
         model,
         model.positions,
+        config=read_json_object(converted / CONFIG) if converted else None,
+        tokenizer=lambda: converted / TOKENIZER if converted else None,
         stored_bytes=sum(part.tensor_bytes for part in parts),
         stored_type=max(parts, key=lambda part: part.tensor_bytes).main_type,
         packed=True,
@@ -113,6 +138,17 @@ def _directory_subject(directory: Path, name: str) -> Subject:
     from llmcli.models.safetensors import read_checkpoint
 
     return _with_weights(subject, read_checkpoint(directory))
+
+
+def _looked_up(located: Located, source: HubSource) -> Subject:
+    """As `_hub_subject`; where that fails, the error names the model of the catalogue that is written alike."""
+    try:
+        return _hub_subject(located, source)
+    except LlmcliError as error:
+        alike = names.meant(source.repo, catalogue.names())
+        if alike is not None:
+            error.hint = f"{error.hint or ''} llmcli's own catalogue has {alike}.".lstrip()
+        raise
 
 
 def _hub_subject(located: Located, source: HubSource) -> Subject:

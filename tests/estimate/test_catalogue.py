@@ -114,3 +114,31 @@ def test_a_file_of_that_name_wins(tmp_path, monkeypatch):
     (tmp_path / "gpt2").mkdir()
     (tmp_path / "gpt2" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 3}))
     assert sources.find("gpt2", None).architecture.layer_count == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("Qwen3:8B", "qwen3-8b"),
+        ("llama-3.1-8b-instruct", "llama3.1-8b"),
+        ("gemma-3-27b-it", "gemma3-27b"),
+        ("phi-4", "phi4"),
+    ],
+)
+def test_a_name_written_in_another_way_is_taken_for_the_model_and_said_so(written, name):
+    subject = sources.find(written, None)
+    assert subject.name == name
+    assert subject.assumptions[0] == f"{written} is taken for {name}"
+
+
+@pytest.mark.parametrize(("written", "names"), [("llama3", ["llama3.1-8b"]), ("mixtral", ["mixtral-8x7b"])])
+def test_an_unknown_name_is_answered_with_those_of_its_family(written, names):
+    with pytest.raises(ModelNotFound) as caught:
+        sources.find(written, None)
+    assert all(name in caught.value.hint for name in names)
+
+
+def test_a_hub_id_that_cannot_be_looked_up_names_the_model_of_the_catalogue_that_it_resembles():
+    with pytest.raises(ModelNotFound) as caught:
+        sources.find("Qwen/Qwen2.5-7B-Instruct", None)
+    assert "catalogue has qwen2.5-7b" in caught.value.hint

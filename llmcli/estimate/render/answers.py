@@ -1,7 +1,7 @@
 """What follows from the sizes, in sentences: what fits, what else would, what a mix takes, how decode slows down."""
 
 from llmcli.estimate.render.columns import Column, table
-from llmcli.estimate.render.figures import size_text, times
+from llmcli.estimate.render.figures import context_text, size_text, times
 from llmcli.estimate.render.lines import BLANK, Line, Paper, sentence
 from llmcli.estimate.report import ComparisonPart, DecodePart, Estimate, MixPart, PromptPart
 from llmcli.units import percent_text, rate_figure
@@ -59,7 +59,7 @@ def _advice(estimate: Estimate, paper: Paper) -> list[Line]:
     lines = sentence(f"{says}. What would help, the most effective first:", paper)
     for number, part in enumerate(estimate.advice, start=1):
         after = f"{size_text(part.total_bytes)} in all, {'fits' if part.fits else 'does not fit yet'}"
-        longest = f", longest context {part.max_context}" if part.max_context else ""
+        longest = f", longest context {context_text(part.max_context)}" if part.max_context else ""
         text = f"{number}. {part.change}: {size_text(part.saved_bytes)} less, {after}{longest}"
         lines += sentence(text, paper, style="green" if part.fits else "")
     return lines

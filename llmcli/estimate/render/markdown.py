@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from llmcli.estimate.render.figures import size_text
+from llmcli.estimate.render.figures import context_text, size_text
 from llmcli.estimate.render.lines import shown
 from llmcli.estimate.render.rows import fits_text
 from llmcli.estimate.report import Estimate, Row
@@ -34,7 +34,7 @@ def _text(text: str) -> str:
 
 
 def _longest(estimate: Estimate, _row: Row) -> str | None:
-    return None if estimate.max_context is None else str(estimate.max_context)
+    return None if estimate.max_context is None else context_text(estimate.max_context)
 
 
 _PEAK = "KV at prefill"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from llmcli.estimate.render.answers import answers, gpus
 from llmcli.estimate.render.bar import Bar, bar, legend, picture
 from llmcli.estimate.render.columns import Column, table
-from llmcli.estimate.render.figures import size_text
+from llmcli.estimate.render.figures import context_text, size_text
 from llmcli.estimate.render.lines import Line, Paper, Span, cells, sentence, show, shown, stdout_paper
 from llmcli.estimate.render.page import joined, warn
 from llmcli.estimate.render.proof import proof
@@ -78,7 +78,7 @@ def _longest(estimates: Sequence[Estimate]) -> tuple[Column, ...]:
         return ()
     batch = max(row.batch for one in estimates for row in one.rows)
     heading = "longest\ncontext" if batch == 1 else f"longest\nat batch {batch}"
-    return (Column(heading, tuple(str(one.max_context or "-") for one in estimates)),)
+    return (Column(heading, tuple(context_text(one.max_context) if one.max_context else "-" for one in estimates)),)
 
 
 def _inexact(estimates: Sequence[Estimate], paper: Paper) -> list[Line]:

@@ -1,6 +1,6 @@
 """Whether a model fits, in one sentence: what most people ask."""
 
-from llmcli.estimate.render.figures import size_text
+from llmcli.estimate.render.figures import context_text, size_text
 from llmcli.estimate.render.lines import Line, Paper, sentence
 from llmcli.estimate.report import Estimate
 
@@ -23,7 +23,7 @@ def _longest(estimate: Estimate) -> str:
     """How long a context fits, or why none does."""
     batch = max(row.batch for row in estimate.rows)
     if estimate.max_context:
-        return f"; longest context that fits at batch {batch}: {estimate.max_context} tokens"
+        return f"; longest context that fits at batch {batch}: {context_text(estimate.max_context, ' tokens')}"
     row = estimate.rows[0]
     if row.weights_bytes > (row.vram_bytes or 0):
         return f": the weights alone take {size_text(row.weights_bytes)}"
