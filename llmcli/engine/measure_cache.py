@@ -76,8 +76,8 @@ def build_model(config: Mapping[str, Any], device: str, dtype: torch.dtype) -> P
             "There is nothing to verify its size against: its own code would have to run.",
         )
     whole = AutoConfig.for_model(**values)
-    # The default kernel for experts refuses float32; this one runs on shapes alone in every dtype.
-    experts = {"experts_implementation": "batched_mm"} if device == "meta" else {}
+    # The default kernel for experts runs on shapes alone in bfloat16 only, this one in every dtype.
+    experts = {"experts_implementation": "batched_mm"} if device == "meta" and dtype != torch.bfloat16 else {}
     with torch.device(device):
         model = AutoModelForCausalLM.from_config(whole.get_text_config(decoder=True), dtype=dtype, **experts)
     return model.eval()
