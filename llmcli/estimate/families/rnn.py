@@ -2,10 +2,10 @@
 
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, gated_mlp, linear, tensor
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import stack
 
 _MULTIPLE = 64
 
