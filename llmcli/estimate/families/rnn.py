@@ -31,7 +31,7 @@ def xlstm(config: Config) -> Blueprint:
     multiple = config.needed(("ffn_round_up_to_multiple_of",))
     width = _rounded(hidden * _factor(config, "ffn_proj_factor"), multiple)
     cell = _cell(hidden, int(query), int(value), heads, bias=bias) + gated_mlp(hidden, width, bias=bias)
-    norms = tensor(2 * hidden + int(value), 2 if bias else 1)
+    norms = tensor(2 * hidden + int(value) // heads * heads, 2 if bias else 1)
     state = _xlstm_state(heads, _rounded(query, _MULTIPLE) // heads, _rounded(value, _MULTIPLE) // heads)
     return stack(config, (Layer((state,), cell + norms),) * number, width, own_head=True)
 
