@@ -88,7 +88,7 @@ def test_what_stands_in_the_way_is_named(changes, words):
         assert word in message
 
 
-LATENT = {"kv_lora_rank": 20, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 10, "q_lora_rank": 28}
+LATENT = {"kv_lora_rank": 20, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 10}
 EXPERTS = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "first_k_dense_replace": 1}
 INDEXER = {"index_n_heads": 2, "index_head_dim": 16, "layer_types": ["indexed_attention", "other"] * 2}
 

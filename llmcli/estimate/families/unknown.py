@@ -45,13 +45,15 @@ def build_unknown(config: Config, model_type: str) -> Blueprint:
 
 def _latent(config: Config, model_type: str) -> Blueprint:
     """Multi-head latent attention without windows: as DeepSeek-V3 has it, or as V3.2 where there is an indexer."""
-    from llmcli.estimate.families.latent import BUILDERS
+    from llmcli.estimate.families.latent import STYLES
+    from llmcli.estimate.families.latent_decoder import build
 
     for key in _LATENT:
         if config.count((key,)) is None:
             raise refuse(config.where, model_type, f"this model type is not known, and has MLA without {key}")
     near = "deepseek_v32" if config.count(("index_head_dim",)) else "deepseek_v3"
-    blueprint = BUILDERS[near](config.changed(dict.fromkeys(_WINDOWS)))
+    style = replace(STYLES[near], query_rank_needed=False)
+    blueprint = build(config.changed(dict.fromkeys(_WINDOWS)), style)
     reason = f"the model type {model_type} is not known: taken as {near}, one latent row per token"
     return replace(blueprint, inexact=(*blueprint.inexact, reason))
 
