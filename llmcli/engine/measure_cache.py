@@ -89,9 +89,16 @@ def fill_cache(model: PreTrainedModel, batch: int, prompt: int, steps: int) -> D
     ids = torch.zeros(batch, prompt, dtype=torch.long, device=model.device)
     with torch.no_grad():
         model(input_ids=ids, cache=cache, use_cache=True, logits_to_keep=1)
-        for _ in range(steps):
-            model(input_ids=ids[:, :1], cache=cache, use_cache=True)
+    decode(model, cache, batch, steps)
     return cache
+
+
+def decode(model: PreTrainedModel, cache: DynamicCache, batch: int, steps: int) -> None:
+    """Go on by `steps` tokens in each of the `batch` sequences that the cache holds."""
+    ids = torch.zeros(batch, 1, dtype=torch.long, device=model.device)
+    with torch.no_grad():
+        for _ in range(steps):
+            model(input_ids=ids, cache=cache, use_cache=True)
 
 
 def held_bytes(cache: DynamicCache) -> int:

@@ -16,6 +16,9 @@ VOCABULARY = ("vocab_size",)
 POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "model_max_length")
 DTYPE = ("dtype", "torch_dtype")
 
+Bias = bool | str
+"""Whether a layer has a bias, or the key of the flag that says it."""
+
 MAX_LAYERS = 2**12
 _MAX = 2**40
 _HINT = "Check the file, or get the model's config again."
@@ -119,6 +122,14 @@ class Config:
             raise self.wrong(key, value, "no object")
         return Config(f"{self.where}: {key}", value, defaults or {})
 
+    def switched(self, bias: Bias) -> bool:
+        """Whether a bias is there. Raises ModelError as `flag` does."""
+        return bias if isinstance(bias, bool) else self.flag(bias)
+
+    def changed(self, values: Mapping[str, Any]) -> "Config":
+        """The same config with these values instead of its own."""
+        return replace(self, values={**self.values, **values})
+
     def with_defaults(self, defaults: Mapping[str, Any]) -> "Config":
         """The same config with these defaults."""
         return replace(self, defaults=defaults)
@@ -136,6 +147,11 @@ class Config:
         if length is not None and len(value) != length:
             raise ModelError(f"{self.where}: {key} has {len(value)} entries where the model has {length} layers", _HINT)
         return tuple(value)
+
+
+def layer_number(config: Config) -> int:
+    """The number of layers. Raises ModelError where the config says none, or too many."""
+    return config.needed(LAYERS, limit=MAX_LAYERS)
 
 
 def shown(value: object) -> str:

@@ -13,14 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llmcli.errors import ModelError
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Bias, Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, routed_experts, tensor
 
 NUMBER = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 USED = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts")
 SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
-
-Bias = bool | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +132,13 @@ class Mixture:
             used=used,
             width=width,
             gated=self.gated,
-            bias=_switched(self.bias, config),
+            bias=config.switched(self.bias),
             linear_router=self.linear_router,
-            router_bias=_switched(self.router_bias, config),
-            correction_bias=_switched(self.correction_bias, config),
+            router_bias=config.switched(self.router_bias),
+            correction_bias=config.switched(self.correction_bias),
             identities=config.size(self.identities) if self.identities else 0,
             shared=self._shared(config, width),
-            shared_bias=_switched(self.shared_bias, config),
+            shared_bias=config.switched(self.shared_bias),
             shared_gate=self.shared_gate,
             latent=config.size(self.latent) if self.latent else 0,
         )
@@ -167,7 +165,3 @@ def routing(
             "A token uses as many experts as there are, or fewer: check the file.",
         )
     return experts, chosen
-
-
-def _switched(bias: Bias, config: Config) -> bool:
-    return bias if isinstance(bias, bool) else config.flag(bias)

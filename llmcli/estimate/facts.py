@@ -7,6 +7,7 @@ or several (Falcon-H1 has attention and a state space side by side). Sizes are i
 from dataclasses import dataclass, field
 
 from llmcli.estimate.counts import NOTHING, Count
+from llmcli.estimate.layers import LINEAR_ATTENTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Recurrence:
     shift: int = 0
     float_state: bool = True
     float_conv: bool = False
-    kind: str = "linear_attention"
+    kind: str = LINEAR_ATTENTION
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,12 @@ from dataclasses import dataclass, replace
 FULL_ATTENTION = "full_attention"
 SLIDING_ATTENTION = "sliding_attention"
 CHUNKED_ATTENTION = "chunked_attention"
+INDEXED_ATTENTION = "indexed_attention"
+CROSS_ATTENTION = "cross_attention"
+LINEAR_ATTENTION = "linear_attention"
+CONV = "conv"
+HYBRID = "hybrid"
+HYBRID_SLIDING = "hybrid_sliding"
 NO_CACHE = "none"
 
 
@@ -23,6 +29,7 @@ class LayerSpec:
     has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
     prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
     stride: tokens per row. pending_bytes: of each token whose row is not complete; at the end of prefill, of all.
+    overlap_bytes: held beside the rows as soon as there is one.
     chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the most that is held while it
     is read are the rows before a piece and the piece itself. tail_tokens: the last tokens may be held unquantized,
     `tail_bytes` each. shared_bytes: held once for all sequences.
@@ -37,6 +44,7 @@ class LayerSpec:
     spare: int = 0
     stride: int = 1
     pending_bytes: int = 0
+    overlap_bytes: int = 0
     chunk: int | None = None
     tail_tokens: int = 0
     tail_bytes: int = 0
@@ -68,7 +76,12 @@ class LayerSpec:
 
     def _bytes(self, tokens: int) -> int:
         rows = -(-(tokens // self.stride) // self.granule) * self.granule + self.spare
-        return rows * self.row_bytes + self.state_bytes
+        return rows * self.row_bytes + self.state_bytes + (self.overlap_bytes if rows else 0)
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes that do not depend on the length, once there are rows."""
+        return self.state_bytes + self.overlap_bytes + self.shared_bytes
 
     @property
     def token_bytes(self) -> int:

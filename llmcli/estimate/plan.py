@@ -79,7 +79,7 @@ def kv_part(layers: Layers, dtype: str, inexact: tuple[str, ...]) -> KvPart:
             group.count,
             group.spec.token_bytes,
             group.spec.max_tokens,
-            group.spec.state_bytes + group.spec.shared_bytes,
+            group.spec.fixed_bytes,
         )
         for group in layers
     )

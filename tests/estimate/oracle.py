@@ -6,12 +6,12 @@ Built on torch's meta device, where tensors have shapes and no memory, so that a
 from collections.abc import Iterable
 
 import torch
-from transformers import BitsAndBytesConfig, DynamicCache, PreTrainedModel
+from transformers import BitsAndBytesConfig, PreTrainedModel
 from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
-from llmcli.engine.measure_cache import build_model, fill_cache, held_bytes, resident_bytes
+from llmcli.engine.measure_cache import build_model, decode, fill_cache, held_bytes, resident_bytes
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import Config
 from llmcli.estimate.dtypes import FLOATS
@@ -32,22 +32,20 @@ def build(values: dict[str, object], device: str = "meta", dtype: torch.dtype = 
     return build_model(values, device, dtype)
 
 
-def fill(model: PreTrainedModel, batch: int, prompt: int, steps: int) -> DynamicCache:
-    """A cache after a prefill of `prompt` tokens in one piece and `steps` decode steps."""
-    return fill_cache(model, batch, prompt, steps)
+def check_cache(values: dict[str, object], lengths: Iterable[int], device: str = "meta") -> None:
+    """Assert that prefill peak and steady size equal transformers' for a prompt of every length."""
+    check_held(build(values, device), storage_of(values), lengths)
 
 
-def check_cache(
-    values: dict[str, object], lengths: Iterable[int], batches: Iterable[int] = (1, 3), device: str = "meta"
-) -> None:
-    """Assert that prefill peak and steady size equal transformers' for every length and batch."""
-    model, layers = build(values, device), storage_of(values)
-    for batch in batches:
-        for length in lengths:
-            peak = resident_bytes(fill(model, batch, length, 0))
-            assert peak == batch * peak_bytes(layers, length), ("end of prefill", length, batch)
-            held = held_bytes(fill(model, batch, length, 2))
-            assert held == batch * steady_bytes(layers, length + 2), ("after decode", length + 2, batch)
+def check_held(model: PreTrainedModel, layers: Layers, lengths: Iterable[int]) -> None:
+    """As `check_cache`, for a model that is built: three sequences, one of the first length."""
+    for index, length in enumerate(lengths):
+        batch, steps = (3, 1) if index else (1, 2)
+        cache = fill_cache(model, batch, length, 0)
+        assert resident_bytes(cache) == batch * peak_bytes(layers, length), ("end of prefill", length, batch)
+        decode(model, cache, batch, steps)
+        tokens = length + steps
+        assert held_bytes(cache) == batch * steady_bytes(layers, tokens), ("after decode", tokens, batch)
 
 
 def check_parameters(values: dict[str, object]) -> None:

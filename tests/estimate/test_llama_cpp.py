@@ -260,6 +260,21 @@ def test_settings_are_named_where_sizes_depend_on_them():
     assert "--ubatch-size" not in LLAMA_CPP.assumptions(model_of("mistral", window(512, 1, 64)))[0]
 
 
+@pytest.mark.parametrize(
+    ("model_type", "mixers", "kind"),
+    [
+        ("mistral", [window(16, 1, 64)], "full_attention"),
+        ("chameleon", [window(16, 1, 64, chunked=True)], "full_attention"),
+        ("zaya", [(window(16, 1, 64, kind="hybrid_sliding"), Recurrence(8, 4, kind="hybrid_sliding"))], "hybrid"),
+        ("gemma3", [window(16, 1, 64)], "sliding_attention"),
+        ("llama4_text", [window(16, 1, 64, chunked=True)], "chunked_attention"),
+    ],
+)
+def test_layers_whose_window_llama_cpp_does_not_have_are_called_full(model_type, mixers, kind):
+    (group,) = storage(model_of(model_type, *mixers))
+    assert group.spec.kind == kind
+
+
 def test_a_wider_step_needs_more_of_a_window():
     wide = dataclasses.replace(LLAMA_CPP, ubatch=2048)
     layers = wide.storage(model_of("gemma3", window(512, 1, 64)), wide.kv_format("f16"), "float16")

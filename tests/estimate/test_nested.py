@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 import torch
-from oracle import fill, held_bytes, resident_bytes
+from oracle import check_held, held_bytes
 from transformers import CONFIG_MAPPING, AutoModelForMultimodalLM, BitsAndBytesConfig, DynamicCache, PreTrainedModel
 from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
@@ -18,7 +18,7 @@ from llmcli.estimate.dtypes import FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.families.registry import MULTIMODAL, builder_of
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.layers import peak_bytes, steady_bytes
+from llmcli.estimate.layers import steady_bytes
 from llmcli.estimate.towers.beside import JOINTS
 
 TEXT = {
@@ -136,9 +136,7 @@ def test_the_cache_is_that_of_the_language_model(model_type):
     model, layers = built(values), TRANSFORMERS.storage(facts_of(values), FLOATS["bfloat16"], "bfloat16")
     if model_type == "llama4":
         model = model.language_model  # the class around it asks for an output that this one does not have
-    for batch, length in ((1, 1), (1, 14), (1, 15), (1, 16), (3, 17)):
-        assert resident_bytes(fill(model, batch, length, 0)) == batch * peak_bytes(layers, length)
-        assert held_bytes(fill(model, batch, length, 2)) == batch * steady_bytes(layers, length + 2)
+    check_held(model, layers, lengths=(1, 14, 15, 17))
 
 
 @pytest.mark.parametrize(("outside", "inside"), [(None, None), (None, True), (True, False), (False, True)])

@@ -10,11 +10,9 @@ from llmcli.estimate.class_defaults import class_defaults
 from llmcli.estimate.families.registry import MODULE_OF
 from llmcli.estimate.layers import steady_bytes
 
-NOT_AUTO = {"emu3_text_model"}  # the language model of a multimodal type: AutoModelForCausalLM does not know it
 NO_META = {"biogpt"}  # its positions read a number from a tensor
-DENSE = [name for name in TYPES if MODULE_OF[name] in ("dense", "gpt") and name not in NOT_AUTO]
+DENSE = [name for name in TYPES if MODULE_OF[name] in ("dense", "gpt")]
 VARIANTS = {
-    "as it is": {},
     "tied, all flags on": {"tie_word_embeddings": True} | dict.fromkeys(FLAGS, True),
     "untied, all flags off, no grouped heads": {"tie_word_embeddings": False, "num_key_value_heads": 4}
     | dict.fromkeys(FLAGS, False),
@@ -24,26 +22,26 @@ EACH_TYPE = pytest.mark.parametrize("model_type", TYPES)
 
 
 @pytest.mark.parametrize("changes", VARIANTS.values(), ids=VARIANTS)
-@pytest.mark.parametrize("model_type", [name for name in TYPES if name not in NOT_AUTO])
+@EACH_TYPE
 def test_parameters_are_those_of_the_model(model_type, changes):
     check_parameters(tiny(model_type, **changes))
 
 
 @EACH_DENSE
 def test_kv_bytes_are_those_of_the_cache(model_type):
-    check_cache(tiny(model_type), lengths=(1, 17, 40), device="cpu" if model_type in NO_META else "meta")
+    check_cache(tiny(model_type), lengths=(1, 40), device="cpu" if model_type in NO_META else "meta")
 
 
 @pytest.mark.parametrize("model_type", ["mistral", "ministral", "ministral3", "phi3", "starcoder2", "llama"])
 def test_a_window_for_all_layers(model_type):
-    check_cache(tiny(model_type, sliding_window=40), lengths=(20, 37, 38, 39, 40, 41, 90), batches=(1,))
+    check_cache(tiny(model_type, sliding_window=40), lengths=(20, 39, 90))
 
 
 @pytest.mark.parametrize("first", [0, 1, 3])
 @pytest.mark.parametrize("model_type", ["qwen2", "qwen3"])
 def test_windows_from_a_layer_on(model_type, first):
     values = tiny(model_type, use_sliding_window=True, sliding_window=16, max_window_layers=first)
-    check_cache(values, lengths=(5, 14, 15, 16, 40), batches=(1,))
+    check_cache(values, lengths=(5, 15, 40))
 
 
 FALCONS = {
@@ -57,7 +55,7 @@ FALCONS = {
 @pytest.mark.parametrize("changes", FALCONS.values(), ids=FALCONS)
 def test_every_falcon(changes):
     check_parameters(tiny("falcon", **changes))
-    check_cache(tiny("falcon", **changes), lengths=(1, 20), batches=(2,))
+    check_cache(tiny("falcon", **changes), lengths=(1, 20))
 
 
 def test_falcon_with_groups_caches_every_head_and_has_few():

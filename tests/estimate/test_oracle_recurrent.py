@@ -4,19 +4,17 @@ from collections.abc import Iterable
 
 import pytest
 import torch
-from oracle import build, check_cache, check_parameters, facts_of, fill, storage_of
+from oracle import build, check_cache, check_parameters, facts_of, storage_of
 from tiny_recurrent import FLAGS, TYPES, tiny
-from transformers import DynamicCache, PreTrainedModel
+from transformers import AutoConfig, DynamicCache, PreTrainedModel
 
-from llmcli.engine.measure_cache import held_bytes, held_tensors
+from llmcli.engine.measure_cache import fill_cache, held_bytes, held_tensors
 from llmcli.estimate.layers import peak_bytes, steady_bytes
 
 INEXACT = ("qwen4_exp_text",)
 OWN_CACHES = ("minimax", "recurrent_gemma", "rwkv", "xlstm")
 VARIANTS = {
-    "as it is": {},
-    "tied": {"tie_word_embeddings": True},
-    "all flags on": {"tie_word_embeddings": False} | dict.fromkeys(FLAGS, True),
+    "tied, all flags on": {"tie_word_embeddings": True} | dict.fromkeys(FLAGS, True),
     "all flags off": {"tie_word_embeddings": False} | dict.fromkeys(FLAGS, False),
 }
 EACH_TYPE = pytest.mark.parametrize("model_type", TYPES)
@@ -35,10 +33,24 @@ def test_kv_bytes_are_those_of_the_cache(model_type):
     check_cache(tiny(model_type), LENGTHS)
 
 
+@EACH_TYPE
+def test_a_config_that_transformers_saves_is_sized_as_the_one_it_was_made_from(model_type):
+    values = tiny(model_type)
+    saved, made = facts_of(AutoConfig.for_model(**values).to_dict()), facts_of(values)
+    assert (saved.layers, saved.count) == (made.layers, made.count)
+
+
+@pytest.mark.parametrize("model_type", ["mamba", "falcon_mamba"])
+def test_the_channels_inside_that_a_file_gives_win_over_their_ratio(model_type):
+    values = tiny(model_type, expand=16, intermediate_size=136)  # Falcon-Mamba's file has such a ratio
+    check_parameters(values)
+    check_cache(values, LENGTHS)
+
+
 @pytest.mark.parametrize("length", LENGTHS)
 def test_all_but_the_positions_of_an_indexer_is_counted(length):
     values = tiny("qwen4_exp_text")
-    cache = fill(build(values, "cpu"), 3, length, 2)
+    cache = fill_cache(build(values, "cpu"), 3, length, 2)
     positions = sum(layer.indexer_position_ids.nbytes for layer in cache.layers if hasattr(layer, "indexer_keys"))
     assert held_bytes(cache) - positions == 3 * steady_bytes(storage_of(values), length + 2)
     assert positions == 3 * 24 * (length + 2)
@@ -50,7 +62,9 @@ def test_all_but_the_positions_of_an_indexer_is_counted(length):
 def test_states_are_float32_only_where_transformers_keeps_them_so(model_type, dtype):
     values = tiny(model_type)
     model = build(values, "cpu", dtype)
-    assert held_bytes(fill(model, 1, 5, 1)) == steady_bytes(storage_of(values, str(dtype).removeprefix("torch.")), 6)
+    assert held_bytes(fill_cache(model, 1, 5, 1)) == steady_bytes(
+        storage_of(values, str(dtype).removeprefix("torch.")), 6
+    )
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -88,6 +88,18 @@ def test_what_stands_in_the_way_is_named(changes, words):
         assert word in message
 
 
+LATENT = {"kv_lora_rank": 20, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 10}
+EXPERTS = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "first_k_dense_replace": 1}
+INDEXER = {"index_n_heads": 2, "index_head_dim": 16, "layer_types": ["indexed_attention", "other"] * 2}
+
+
+@pytest.mark.parametrize(("changes", "row"), [({"layer_types": ["mla"] * 4}, 28), (INDEXER, 28 + 16)])
+def test_latent_attention_is_a_row_per_token_and_layer(changes, row):
+    values = ORDINARY | LATENT | EXPERTS | {"num_hidden_layers": 4, "sliding_window": 16} | changes
+    assert held(values, 100) == 100 * 4 * row * 2
+    assert "wholly_new" in facts_of(values).inexact[0]
+
+
 def test_an_unknown_language_model_in_a_multimodal_config():
     facts = facts_of({"model_type": "new_vl", "text_config": ORDINARY})
     assert "wholly_new" in facts.inexact[0]

@@ -16,7 +16,18 @@ from llmcli.estimate.engines.kv_types import llama_cpp_format
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
 from llmcli.estimate.gguf_architectures import KNOWN, architecture_of
 from llmcli.estimate.gguf_windows import PATTERNS
-from llmcli.estimate.layers import Layers, LayerSpec, grouped, merged
+from llmcli.estimate.layers import (
+    CHUNKED_ATTENTION,
+    CROSS_ATTENTION,
+    FULL_ATTENTION,
+    HYBRID,
+    HYBRID_SLIDING,
+    SLIDING_ATTENTION,
+    Layers,
+    LayerSpec,
+    grouped,
+    merged,
+)
 
 READ_IN = "0.5.0"
 CELLS = 256
@@ -26,6 +37,9 @@ UBATCH = 512
 _FLOAT32 = 4
 _EXPANDED = frozenset({"minicpm3", "plm"})
 """Latent attention that it caches as the keys and values of all heads."""
+
+_WITHOUT_WINDOWS = {SLIDING_ATTENTION: FULL_ATTENTION, CHUNKED_ATTENTION: FULL_ATTENTION, HYBRID_SLIDING: HYBRID}
+"""What layers with a window are in an architecture that it has no windows for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +104,10 @@ class _Place:
             return self._rows(mixer, mixer.window, self._latent(mixer))
         if isinstance(mixer, Recurrence):
             columns = mixer.conv_channels * max(0, mixer.conv_width - 1)
-            return LayerSpec(mixer.kind, 0, state_bytes=_FLOAT32 * (columns + mixer.shift + mixer.state))
+            return LayerSpec(self._kind(mixer.kind), 0, state_bytes=_FLOAT32 * (columns + mixer.shift + mixer.state))
         if isinstance(mixer, CrossAttention):
             row = self._row(((mixer.head_dim, mixer.kv_heads), (mixer.head_dim, mixer.kv_heads)))
-            return LayerSpec("cross_attention", 0, state_bytes=-(-mixer.tokens // CELLS) * CELLS * row)
+            return LayerSpec(CROSS_ATTENTION, 0, state_bytes=-(-mixer.tokens // CELLS) * CELLS * row)
         raise ModelError(
             f"{self.architecture} cannot be sized for llama.cpp: how it stores {type(mixer).__name__.lower()} rows is "
             "not known here",
@@ -108,7 +122,11 @@ class _Place:
 
     def _rows(self, mixer: Attention | Latent, window: int | None, parts: tuple[tuple[int, int], ...]) -> LayerSpec:
         most = window + self.ubatch if window and self.architecture in PATTERNS else None
-        return LayerSpec(kind_of(mixer), self._row(parts), max_tokens=most, peak_tokens=most, granule=CELLS)
+        kind = self._kind(kind_of(mixer))
+        return LayerSpec(kind, self._row(parts), max_tokens=most, peak_tokens=most, granule=CELLS)
+
+    def _kind(self, kind: str) -> str:
+        return kind if self.architecture in PATTERNS else _WITHOUT_WINDOWS.get(kind, kind)
 
     def _row(self, parts: tuple[tuple[int, int], ...]) -> int:
         for width, _ in parts:

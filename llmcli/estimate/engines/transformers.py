@@ -11,17 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from llmcli.errors import UsageError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, FLOATS, Format, canonical
+from llmcli.estimate.engines.kinds import kind_of
 from llmcli.estimate.engines.quantized_cache import PACKINGS, quantized_format, quantized_layers
 from llmcli.estimate.facts import Attention, Compressed, CrossAttention, Latent, Mixer, Recurrence
-from llmcli.estimate.layers import (
-    CHUNKED_ATTENTION,
-    FULL_ATTENTION,
-    SLIDING_ATTENTION,
-    Layers,
-    LayerSpec,
-    grouped,
-    merged,
-)
+from llmcli.estimate.layers import CROSS_ATTENTION, Layers, LayerSpec, grouped, merged
 
 PROVED_WITH = "5.24.0"
 _FLOAT32 = 4
@@ -84,19 +77,19 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
             heads = mixer.cached_heads or mixer.kv_heads
             row = kv.size(heads * mixer.key_dim) + kv.size(heads * mixer.value_dim)
             held = _held(mixer.window)
-            return LayerSpec(_kind(mixer), row, max_tokens=held)
+            return LayerSpec(kind_of(mixer), row, max_tokens=held)
         case Latent():
             index = mixer.index_dim * _FLOAT32 if mixer.float_index else kv.size(mixer.index_dim)
             row = kv.size(mixer.rank + mixer.rope_dim) + index
             held = _held(mixer.window)
-            return LayerSpec(mixer.kind or FULL_ATTENTION, row, max_tokens=held)
+            return LayerSpec(kind_of(mixer), row, max_tokens=held)
         case Compressed():
             return _compressed(mixer, kv, element)
         case Recurrence():
             return LayerSpec(mixer.kind, 0, state_bytes=_fixed_bytes(mixer, element))
         case CrossAttention():
             row = 2 * kv.size(mixer.kv_heads * mixer.head_dim)
-            return LayerSpec("cross_attention", 0, state_bytes=mixer.tokens * row)
+            return LayerSpec(CROSS_ATTENTION, 0, state_bytes=mixer.tokens * row)
 
 
 def _compressed(mixer: Compressed, kv: Format, element: int) -> LayerSpec:
@@ -104,9 +97,9 @@ def _compressed(mixer: Compressed, kv: Format, element: int) -> LayerSpec:
     return LayerSpec(
         mixer.kind,
         kv.size(mixer.row_dim),
-        state_bytes=mixer.overlap * (element + _FLOAT32),
         stride=mixer.stride,
         pending_bytes=kv.size(mixer.pending_dim),
+        overlap_bytes=mixer.overlap * (element + _FLOAT32),
     )
 
 
@@ -114,14 +107,6 @@ def _fixed_bytes(mixer: Recurrence, element: int) -> int:
     """Bytes of a state of fixed size; element: of the dtype that the model runs in."""
     columns = mixer.conv_channels * mixer.conv_width * (_FLOAT32 if mixer.float_conv else element)
     return columns + mixer.shift * element + mixer.state * (_FLOAT32 if mixer.float_state else element)
-
-
-def _kind(mixer: Attention) -> str:
-    if mixer.kind:
-        return mixer.kind
-    if mixer.window is None:
-        return FULL_ATTENTION
-    return CHUNKED_ATTENTION if mixer.chunked else SLIDING_ATTENTION
 
 
 def _held(window: int | None) -> int | None:

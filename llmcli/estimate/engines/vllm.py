@@ -14,7 +14,7 @@ from llmcli.estimate.engines.kinds import kind_of
 from llmcli.estimate.engines.kv_types import FP8_DS_MLA, vllm_format
 from llmcli.estimate.engines.vllm_pages import Held, Policy, Pool
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
-from llmcli.estimate.layers import NO_CACHE, Layers, LayerSpec, grouped
+from llmcli.estimate.layers import CROSS_ATTENTION, NO_CACHE, Layers, LayerSpec, grouped
 
 READ_IN = "0.33.0"
 BLOCK = 16
@@ -131,7 +131,7 @@ class _Rows:
             yield Held(mixer.kind, "state", state=state)
         elif isinstance(mixer, CrossAttention):
             row = self._size(2 * mixer.kv_heads * mixer.head_dim)
-            yield Held("cross_attention", "cross", row, mixer.tokens)
+            yield Held(CROSS_ATTENTION, "cross", row, mixer.tokens)
         else:
             raise ModelError(
                 f"{self.model_type} cannot be sized for vLLM: how it stores {type(mixer).__name__.lower()} rows is "

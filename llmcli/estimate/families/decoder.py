@@ -4,18 +4,17 @@ A style says where a type differs. What it cannot say in a field, it says in a r
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Bias, Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
+from llmcli.estimate.families.heads import head_dim_of, kv_heads_of
 from llmcli.estimate.refusals import refuse
 from llmcli.estimate.windows import Window, WindowRule, cache_rule
-
-Bias = bool | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def shape_of(config: Config, style: Style) -> Shape:
     """The sizes that `config` gives."""
     hidden, heads = config.needed(keys.HIDDEN), config.needed(keys.HEADS)
     return Shape(
-        layers=config.needed(keys.LAYERS, limit=keys.MAX_LAYERS),
+        layers=layer_number(config),
         hidden=hidden,
         heads=heads,
         kv_heads=_kv_heads(config, style, heads),
@@ -145,12 +144,12 @@ def shape_of(config: Config, style: Style) -> Shape:
 def dense_mlp(config: Config, style: Style, shape: Shape, width: int | None = None) -> Count:
     """The MLP of a dense layer; width: its channels, None: the shape's."""
     parts = gated_mlp if style.gated_mlp else plain_mlp
-    return parts(shape.hidden, width or shape.intermediate, bias=switched(style.mlp_bias, config))
+    return parts(shape.hidden, width or shape.intermediate, bias=config.switched(style.mlp_bias))
 
 
-def switched(bias: Bias, config: Config) -> bool:
-    """Whether a bias is there."""
-    return bias if isinstance(bias, bool) else config.flag(bias)
+def sinks(_config: Config, shape: Shape, _index: int) -> Count:
+    """One learned attention sink per head."""
+    return tensor(shape.heads)
 
 
 def _layer(config: Config, style: Style, shape: Shape, index: int, window: Window | None) -> Layer:
@@ -177,11 +176,11 @@ def _heads(config: Config, style: Style, shape: Shape, index: int, window: Windo
 
 
 def _attention(config: Config, style: Style, shape: Shape, heads: HeadShape) -> Count:
-    bias = switched(style.qkv_bias, config)
+    bias = config.switched(style.qkv_bias)
     queries = linear(shape.hidden, heads.heads * heads.key_dim, bias=bias)
     keys_ = linear(shape.hidden, heads.kv_heads * heads.key_dim, bias=bias)
     values = linear(shape.hidden, heads.kv_heads * heads.value_dim, bias=bias) if heads.value_weights else NOTHING
-    output = linear(heads.heads * heads.value_dim, shape.hidden, bias=switched(style.output_bias, config))
+    output = linear(heads.heads * heads.value_dim, shape.hidden, bias=config.switched(style.output_bias))
     return queries + output + (keys_ + values if heads.caches else NOTHING)
 
 
@@ -203,7 +202,7 @@ def _outside(config: Config, style: Style, shape: Shape) -> Count:
         total += style.norm * shape.hidden
     if not config.flag("tie_word_embeddings"):
         total += shape.vocabulary * shape.hidden
-    if switched(style.head_bias, config):
+    if config.switched(style.head_bias):
         total += shape.vocabulary
     return tensor(total) + (style.around(config, shape) if style.around else NOTHING)
 
@@ -214,27 +213,7 @@ def _kv_heads(config: Config, style: Style, heads: int) -> int:
         return heads
     if style.kv_heads == "multi_query":
         return 1 if config.flag("multi_query") else heads
-    kv_heads = config.count(keys.KV_HEADS) or heads
-    if heads % kv_heads:
-        key = config.value(keys.KV_HEADS)[0]
-        raise ModelError(
-            f"{config.where}: {key} = {kv_heads} does not divide the {heads} attention heads",
-            "Every KV head serves the same number of attention heads: check the file.",
-        )
-    return kv_heads
-
-
-def head_dim_of(config: Config, hidden: int, heads: int, *, explicit: bool = True) -> int:
-    """The explicit head_dim where the model's class reads it, else hidden ÷ heads."""
-    said = config.count(keys.HEAD_DIM) if explicit else None
-    if said:
-        return said
-    if hidden % heads:
-        raise ModelError(
-            f"{config.where}: the hidden size {hidden} is no multiple of the {heads} attention heads",
-            "Check the file: it gives no head_dim either.",
-        )
-    return hidden // heads
+    return kv_heads_of(config, heads)
 
 
 def _intermediate(config: Config, style: Style, hidden: int) -> int:
@@ -249,9 +228,4 @@ def _intermediate(config: Config, style: Style, hidden: int) -> int:
 def renamed(config: Config, names: Mapping[str, str]) -> Config:
     """The same config with values under the names that the class gives them (old name: new name); the old one wins."""
     said = {names[key]: value for key, value in config.values.items() if key in names and value is not None}
-    return with_values(config, **said) if said else config
-
-
-def with_values(config: Config, **values: object) -> Config:
-    """The same config with these values instead."""
-    return replace(config, values={**config.values, **values})
+    return config.changed(said) if said else config

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config, shown
+from llmcli.estimate.config import Config, layer_number, shown
 from llmcli.estimate.counts import Count, linear, tensor
 from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Attention, Blueprint, Compressed, Layer, Mixer
 from llmcli.estimate.families.latent_attention import QUERY_RANK, Indexer, indexer_of
+from llmcli.estimate.families.self_attention import SelfAttention
+from llmcli.estimate.families.stack import stack
 from llmcli.estimate.layers import SLIDING_ATTENTION
 
 SPARSE = "compressed_sparse_attention"
@@ -42,24 +44,15 @@ class _Shape:
 
 def build(config: Config) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
-    number = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    number = layer_number(config)
     shape, types = _shape(config), _types(config, number)
     experts = _MIXTURE.experts(config)
     streams = config.needed(("hc_mult",))
     same = experts.count(shape.hidden) + tensor(2, shape.hidden) + _attention(shape) + _connection(streams, shape) * 2
     of_type = {kind: Layer(_mixers(shape, kind), same + _compressor(shape, kind)) for kind in set(types)}
-    vocabulary = config.needed(keys.VOCABULARY)
-    embeddings = 1 if config.flag("tie_word_embeddings") else 2
-    return Blueprint(
-        layers=tuple(of_type[kind] for kind in types),
-        outside=tensor(embeddings * vocabulary + 1, shape.hidden) + tensor(streams * (streams * shape.hidden + 1) + 1),
-        hidden=shape.hidden,
-        intermediate=experts.token_width,
-        vocabulary=vocabulary,
-        heads=shape.heads,
-        kv_heads=1,
-        head_dim=shape.head_dim,
-    )
+    joined = tensor(streams * (streams * shape.hidden + 1) + 1)
+    heads = SelfAttention(shape.heads, 1, shape.head_dim)
+    return stack(config, (of_type[kind] for kind in types), experts.token_width, heads, around=joined)
 
 
 def _shape(config: Config) -> _Shape:

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, gated_mlp, tensor
 from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.delta_rule import DeltaNet, delta_net_of
-from llmcli.estimate.families.kinds import LINEAR_ATTENTION, Kinds, every, kinds_of
+from llmcli.estimate.families.kinds import Kinds, every, kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, layers_of, stack
-from llmcli.estimate.layers import FULL_ATTENTION, SLIDING_ATTENTION
+from llmcli.estimate.families.stack import layers_of, stack
+from llmcli.estimate.layers import FULL_ATTENTION, LINEAR_ATTENTION, SLIDING_ATTENTION
 from llmcli.estimate.sparse import by_step
 
 _MIXTURE = Mixture(shared_width="shared_expert_intermediate_size", shared_gate=True)

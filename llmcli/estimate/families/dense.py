@@ -7,10 +7,9 @@ parameters, the part of them that bitsandbytes quantizes, and the size of the KV
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from math import isqrt
 
 from llmcli.estimate.config import Config
-from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, routed_experts, tensor
+from llmcli.estimate.counts import NOTHING, Count, tensor
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families.decoder import Shape, Style, build, renamed
 from llmcli.estimate.windows import from_flag
@@ -39,21 +38,6 @@ def _post_norms(config: Config, shape: Shape, _index: int) -> Count:
     return tensor(2 * shape.hidden) if config.flag("use_post_norm") else NOTHING
 
 
-def _dynamic_mask(config: Config, shape: Shape, _index: int) -> Count:
-    """What makes the mask from the values, and weights of the residuals (DogeAttention, DogeDecoderLayer)."""
-    made = linear(shape.kv_heads * shape.head_dim, shape.kv_heads, bias=config.flag("attention_bias"))
-    return made + tensor(shape.kv_heads + 2 * shape.hidden)
-
-
-def _doge_mlp(config: Config, shape: Shape, _index: int) -> Count:
-    """The MLP, and with is_moe pairs of embeddings beside it that are chosen by product keys (DogeCDMoE)."""
-    mlp = gated_mlp(shape.hidden, shape.intermediate, bias=config.flag("mlp_bias"))
-    if not config.flag("is_moe"):
-        return mlp
-    number, used = config.needed(("num_experts",)), config.needed(("num_experts_per_tok",))
-    return mlp + linear(shape.hidden, 2 * isqrt(number)) + routed_experts(number, used, 2 * shape.hidden)
-
-
 def _own_head(config: Config, shape: Shape) -> Count:
     """A head that may be narrower than the embedding, with the final norm (Apertus1p5TextForCausalLM)."""
     head = config.count(("output_vocab_size",)) or shape.vocabulary
@@ -74,10 +58,7 @@ STYLES: Mapping[str, Style] = {
     "bitnet": replace(_PLAIN, more=_bitnet_norms),
     "cohere": replace(_PLAIN, norms=1, qk_norm="heads", qk_norm_if="use_qk_norm"),
     "diffllama": replace(_PLAIN, more=_differential),
-    "doge": replace(_PLAIN, qk_norm="head", mlp=_doge_mlp, more=_dynamic_mask),
-    "emu3_text_model": _LLAMA,
     "ernie4_5": Style(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias"),
-    "exaone": _LLAMA,
     "gemma": _PLAIN,
     "glm": Style(qkv_bias="attention_bias"),
     "glm4": Style(qkv_bias="attention_bias", norms=4),

@@ -11,14 +11,13 @@ from typing import Any
 
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config, shown
+from llmcli.estimate.config import Config, layer_number, shown
 from llmcli.estimate.counts import Count, gated_mlp, linear, tensor
 from llmcli.estimate.experts import SHARED, Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Latent, Layer
-from llmcli.estimate.families.indexers import INDEXED_ATTENTION
 from llmcli.estimate.families.latent_attention import LatentShape, indexer_of, latent_shape
 from llmcli.estimate.families.latent_decoder import LatentModel, blueprint, latent_model
-from llmcli.estimate.layers import FULL_ATTENTION, SLIDING_ATTENTION
+from llmcli.estimate.layers import FULL_ATTENTION, INDEXED_ATTENTION, SLIDING_ATTENTION
 from llmcli.estimate.sparse import by_type
 
 _TYPES = (FULL_ATTENTION, SLIDING_ATTENTION, INDEXED_ATTENTION)
@@ -36,7 +35,7 @@ _WINDOW = 512
 
 def build(config: Config) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
-    number = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    number = layer_number(config)
     types = _types(config, number)
     shapes = _shapes(config, types)
     model = latent_model(config, _MIXTURE(_with_shared_width(config), number))
@@ -130,7 +129,7 @@ def _changes(config: Config, layers: int) -> dict[int, Mapping[str, Any]]:
 
 
 def _changed(config: Config, changes: Mapping[str, Any]) -> LatentShape:
-    return latent_shape(replace(config, values={**config.values, **changes}), query_rank_needed=True)
+    return latent_shape(config.changed(changes), query_rank_needed=True)
 
 
 def _sparse(config: Config, layers: int) -> tuple[bool, ...]:
@@ -148,7 +147,7 @@ def _with_shared_width(config: Config) -> Config:
     width = config.values.get("moe_shared_expert_intermediate_size")
     if width is None:
         return config
-    return replace(config, values={**config.values, "shared_experts_intermediate_size": width})
+    return config.changed({"shared_experts_intermediate_size": width})
 
 
 _MIXTURE = Mixture(shared_number=SHARED, shared_width="shared_experts_intermediate_size", sparse=by_type(_sparse))

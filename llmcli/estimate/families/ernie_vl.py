@@ -46,7 +46,7 @@ def _widths(config: Config) -> tuple[int, int]:
 
 
 def _with_width(config: Config, width: int) -> Config:
-    return replace(config, values=dict(config.values) | {_WIDTHS: width})
+    return config.changed({_WIDTHS: width})
 
 
 def _idle(experts: Experts | None, hidden: int) -> Count:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, routed_experts, tensor
 from llmcli.estimate.facts import Blueprint
-from llmcli.estimate.families.decoder import HeadShape, Shape, build, with_values
+from llmcli.estimate.families.decoder import HeadShape, Shape, build
 from llmcli.estimate.families.sliding import GEMMA3
 from llmcli.estimate.windows import Window, Windows, every, narrowed
 
@@ -51,7 +51,7 @@ def layer_input(config: Config, shape: Shape) -> Count:
 
 def _gemma3n(config: Config) -> Blueprint:
     windows = every(None, 5)
-    layers = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    layers = layer_number(config)
     first = first_shared(config, layers, windows(config, layers))
     widths = _widths(config, layers)
 
@@ -62,7 +62,7 @@ def _gemma3n(config: Config) -> Blueprint:
         return gated_mlp(shape.hidden, widths[index])
 
     style = replace(GEMMA3, windows=windows, heads=heads, mlp=mlp, more=_altup, around=_altup_outside)
-    return build(with_values(config, intermediate_size=max(widths)), style)
+    return build(config.changed({"intermediate_size": max(widths)}), style)
 
 
 def _widths(config: Config, layers: int) -> tuple[int, ...]:
@@ -115,12 +115,12 @@ class _Gemma4:
             return dense
         number, width = config.needed(("num_experts",)), config.needed(("moe_intermediate_size",))
         router = linear(shape.hidden, number) + tensor(shape.hidden + number)
-        experts = routed_experts(number, config.needed(("top_k_experts",)), 3 * shape.hidden * width)
+        experts = routed_experts(number, config.needed(("top_k_experts",)), gated_mlp(shape.hidden, width).total)
         return dense + router + experts + tensor(3 * shape.hidden)
 
 
 def _gemma4(config: Config) -> Blueprint:
-    layers = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    layers = layer_number(config)
     windows = _gemma4_windows(config, layers)
     first = first_shared(config, layers, windows, all_of_them=True)
     rules = _Gemma4(_overrides(config, windows), first)

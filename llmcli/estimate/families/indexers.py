@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from llmcli.errors import ModelError
 from llmcli.estimate.config import Config, shown
+from llmcli.estimate.layers import INDEXED_ATTENTION
 
-INDEXED_ATTENTION = "indexed_attention"
 FULL = "full"
 SHARED = "shared"
 

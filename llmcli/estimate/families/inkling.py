@@ -7,13 +7,15 @@ convolutions (over keys, values, and what attention and MLP give), which always 
 from dataclasses import dataclass
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, gated_mlp, linear, routed_experts, tensor
 from llmcli.estimate.experts import Experts, LayerExperts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.kinds import HYBRID, HYBRID_SLIDING, Kinds, kinds_of
-from llmcli.estimate.families.self_attention import SelfAttention, kv_heads_of, self_attention
-from llmcli.estimate.families.stack import layer_number, layers_of, stack
+from llmcli.estimate.families.heads import kv_heads_of
+from llmcli.estimate.families.kinds import Kinds, kinds_of
+from llmcli.estimate.families.self_attention import SelfAttention, self_attention
+from llmcli.estimate.families.stack import layers_of, stack
+from llmcli.estimate.layers import HYBRID, HYBRID_SLIDING
 from llmcli.estimate.sparse import after, by_type
 
 _WINDOW = ("sliding_window_size", "sliding_window")

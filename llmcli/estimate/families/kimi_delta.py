@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, tensor
 from llmcli.estimate.experts import LayerExperts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.delta_rule import KERNEL, KimiDelta
-from llmcli.estimate.families.kinds import LINEAR_ATTENTION, Kinds, every, kinds_of
+from llmcli.estimate.families.kinds import Kinds, every, kinds_of
 from llmcli.estimate.families.latent_attention import LatentShape, latent_shape
 from llmcli.estimate.families.self_attention import SelfAttention
-from llmcli.estimate.families.stack import layer_number, layers_of, stack
-from llmcli.estimate.layers import FULL_ATTENTION
+from llmcli.estimate.families.stack import layers_of, stack
+from llmcli.estimate.layers import FULL_ATTENTION, LINEAR_ATTENTION
 from llmcli.estimate.sparse import after, by_type
 
 _KINDS = (LINEAR_ATTENTION, FULL_ATTENTION)
@@ -57,12 +57,15 @@ def kimi_linear(config: Config) -> Blueprint:
 
 
 def bailing_hybrid(config: Config) -> Blueprint:
-    """BailingHybridForCausalLM. Raises ModelError that names what is missing or wrong."""
+    """BailingHybridForCausalLM, whose class saves the sizes of its linear layers under names of their own.
+
+    Raises ModelError that names what is missing or wrong.
+    """
     delta = KimiDelta(
         hidden=config.needed(keys.HIDDEN),
-        heads=config.needed(keys.HEADS),
-        head_dim=config.needed(keys.HEAD_DIM),
-        kernel=config.needed(("short_conv_kernel_size",)),
+        heads=config.needed(("linear_num_heads", *keys.HEADS)),
+        head_dim=config.needed(("linear_head_dim", *keys.HEAD_DIM)),
+        kernel=config.needed((*KERNEL, "short_conv_kernel_size")),
         low_rank=False,
     )
     kinds = kinds_of(config, layer_number(config), _KINDS, every(config, "layer_group_size", 1))

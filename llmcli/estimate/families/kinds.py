@@ -4,13 +4,8 @@ from collections.abc import Callable, Sequence
 
 from llmcli.errors import ModelError
 from llmcli.estimate.config import Config, shown
-from llmcli.estimate.layers import FULL_ATTENTION
+from llmcli.estimate.layers import FULL_ATTENTION, INDEXED_ATTENTION, LINEAR_ATTENTION
 
-LINEAR_ATTENTION = "linear_attention"
-INDEXED_ATTENTION = "indexed_attention"
-CONV = "conv"
-HYBRID = "hybrid"
-HYBRID_SLIDING = "hybrid_sliding"
 MLP = "mlp"
 MOE = "moe"
 

@@ -92,7 +92,7 @@ def _minicpm3(config: Config) -> Blueprint:
     """MiniCPM3: the width of values is that of a head where the config does not say it."""
     if config.count(VALUE_DIM) is None:
         width = config.needed(keys.HIDDEN) // config.needed(keys.HEADS)
-        config = replace(config, values={**config.values, VALUE_DIM[0]: width})
+        config = config.changed({VALUE_DIM[0]: width})
     return build(config, STYLES["minicpm3"])
 
 

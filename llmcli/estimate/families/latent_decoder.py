@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, tensor
 from llmcli.estimate.experts import Experts, LayerExperts, MixtureRule
 from llmcli.estimate.facts import Blueprint, Layer
-from llmcli.estimate.families.indexers import INDEXED_ATTENTION, IndexerRule
+from llmcli.estimate.families.indexers import IndexerRule
 from llmcli.estimate.families.latent_attention import Indexer, LatentShape, indexer_of, latent_shape
+from llmcli.estimate.families.self_attention import SelfAttention
+from llmcli.estimate.families.stack import stack
+from llmcli.estimate.layers import INDEXED_ATTENTION
 from llmcli.estimate.windows import WindowRule, cache_rule
 
 
@@ -22,7 +25,6 @@ class LatentModel:
 
     hidden: int
     intermediate: int
-    vocabulary: int
     experts: LayerExperts
 
 
@@ -57,7 +59,7 @@ class LatentStyle:
 def build(config: Config, style: LatentStyle) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
     shape = latent_shape(config, query_rank_needed=style.query_rank_needed)
-    layers = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    layers = layer_number(config)
     experts = style.mixture(config, layers) if style.mixture else (None,) * layers
     model = latent_model(config, experts)
     return blueprint(config, model, shape, _layers(config, style, model, shape), style.around)
@@ -68,7 +70,6 @@ def latent_model(config: Config, experts: LayerExperts) -> LatentModel:
     return LatentModel(
         hidden=config.needed(keys.HIDDEN),
         intermediate=config.needed(keys.INTERMEDIATE) if None in experts else 0,
-        vocabulary=config.needed(keys.VOCABULARY),
         experts=experts,
     )
 
@@ -82,22 +83,8 @@ def blueprint(
 ) -> Blueprint:
     """The whole decoder: its layers, and what stands around them."""
     widths = (model.intermediate, *(one.token_width for one in model.experts if one))
-    return Blueprint(
-        layers=layers,
-        outside=outside(config, model) + (around(config, model) if around else NOTHING),
-        hidden=model.hidden,
-        intermediate=max(widths),
-        vocabulary=model.vocabulary,
-        heads=shape.heads,
-        kv_heads=shape.heads,
-        head_dim=shape.key_dim,
-    )
-
-
-def outside(config: Config, model: LatentModel) -> Count:
-    """Embedding, final norm, and the head where it is not the embedding."""
-    embeddings = 1 if config.flag("tie_word_embeddings") else 2
-    return tensor(embeddings * model.vocabulary + 1, model.hidden)
+    heads = SelfAttention(shape.heads, shape.heads, shape.key_dim)
+    return stack(config, layers, max(widths), heads, around=around(config, model) if around else NOTHING)
 
 
 def mlp(config: Config, style: LatentStyle, model: LatentModel, experts: Experts | None) -> Count:

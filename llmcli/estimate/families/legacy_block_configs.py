@@ -12,7 +12,9 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
-from llmcli.estimate.families.decoder import head_dim_of
+from llmcli.estimate.families.heads import head_dim_of
+from llmcli.estimate.families.self_attention import SelfAttention
+from llmcli.estimate.families.stack import stack
 
 _KEY = "block_configs"
 _MULTIPLE = 256
@@ -25,19 +27,9 @@ def build_block_configs(config: Config) -> Blueprint:
     head_dim = head_dim_of(config, hidden, heads)
     blocks = _blocks(config)
     layers = tuple(_layer(block, hidden, heads, head_dim) for block in blocks)
-    vocabulary = config.needed(keys.VOCABULARY)
-    tables = 1 if config.flag("tie_word_embeddings") else 2
     attentions = [mixer for layer in layers for mixer in layer.mixers if isinstance(mixer, Attention)]
-    return Blueprint(
-        layers=layers,
-        outside=tensor(tables * vocabulary * hidden + hidden),
-        hidden=hidden,
-        intermediate=max(_width(block, hidden) for block in blocks),
-        vocabulary=vocabulary,
-        heads=heads if attentions else 0,
-        kv_heads=attentions[0].kv_heads if attentions else 0,
-        head_dim=head_dim if attentions else 0,
-    )
+    first = SelfAttention(heads, attentions[0].kv_heads, head_dim) if attentions else None
+    return stack(config, layers, max(_width(block, hidden) for block in blocks), first)
 
 
 def _blocks(config: Config) -> tuple[Config, ...]:

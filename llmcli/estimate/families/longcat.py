@@ -6,7 +6,7 @@ same.
 """
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, gated_mlp, tensor
 from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer
@@ -23,12 +23,11 @@ _WIDTH = ("ffn_hidden_size", *keys.INTERMEDIATE)
 
 def build(config: Config) -> Blueprint:
     """The decoder that `config` describes. Raises ModelError that names what is missing or wrong."""
-    number = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    number = layer_number(config)
     shape = latent_shape(config, query_rank_needed=True)
     model = LatentModel(
         hidden=config.needed(keys.HIDDEN),
         intermediate=config.needed(_WIDTH),
-        vocabulary=config.needed(keys.VOCABULARY),
         experts=_MIXTURE(config, number),
     )
     each = shape.count(model.hidden) + gated_mlp(model.hidden, model.intermediate) + tensor(2, model.hidden)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, linear, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
-from llmcli.estimate.families.decoder import Shape, Style, build, switched, with_values
+from llmcli.estimate.families.decoder import Shape, Style, build
 from llmcli.estimate.windows import every
 
 _TURNS = 2**20
@@ -51,7 +51,7 @@ def _paired(config: Config) -> Config:
         return config
     counted = (config.value(keys.LAYERS)[0], *_SECTIONS)
     halves = {key: config.size(key) // 2 for key in counted if config.value((key,))[1] is not None}
-    return with_values(config, layer_types=list(types[::2]), **halves)
+    return config.changed({"layer_types": list(types[::2]), **halves})
 
 
 def _unit_sphere(_config: Config, shape: Shape, _index: int) -> Count:
@@ -78,9 +78,9 @@ _DORY = Style(
 def _hrm(config: Config) -> Blueprint:
     """Two stacks: the low one runs L_cycles times for each of the H_cycles turns of the high one (HrmTextModel)."""
     stack = config.count(("num_layers_per_stack",), limit=keys.MAX_LAYERS)
-    stack = stack or config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    stack = stack or layer_number(config)
     high, low = config.needed(("H_cycles",), limit=_TURNS), config.needed(("L_cycles",), limit=_TURNS)
-    blueprint = build(with_values(config, num_hidden_layers=2 * stack), _HRM)
+    blueprint = build(config.changed({"num_hidden_layers": 2 * stack}), _HRM)
     turned = tuple(
         _turned(layer, high * low if index < stack else high) for index, layer in enumerate(blueprint.layers)
     )
@@ -89,7 +89,7 @@ def _hrm(config: Config) -> Blueprint:
 
 def _output_gate(config: Config, shape: Shape, _index: int) -> Count:
     """The gate of the attention (HrmTextAttention)."""
-    return linear(shape.hidden, shape.heads * shape.head_dim, bias=switched("attention_bias", config))
+    return linear(shape.hidden, shape.heads * shape.head_dim, bias=config.flag("attention_bias"))
 
 
 def _low_start(_config: Config, shape: Shape) -> Count:

@@ -1,9 +1,9 @@
 """State spaces in every layer: mamba, mamba2, falcon_mamba. A cache of fixed size, whatever the length."""
 
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import tensor
 from llmcli.estimate.facts import Blueprint, Layer
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import stack
 from llmcli.estimate.families.state_space import MAMBA, MAMBA2, Mamba, Mamba2, mamba2_of, mamba_of
 
 

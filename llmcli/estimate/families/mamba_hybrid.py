@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
-from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, tensor
+from llmcli.estimate.config import Config, layer_number
+from llmcli.estimate.counts import NOTHING, Count, gated_mlp, tensor
 from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
-from llmcli.estimate.families.kinds import HYBRID, LINEAR_ATTENTION, Kinds, kinds_of, periodic
+from llmcli.estimate.families.kinds import Kinds, kinds_of, periodic
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, layers_of, stack
+from llmcli.estimate.families.stack import layers_of, stack
 from llmcli.estimate.families.state_space import (
     HYBRID_MAMBA,
     HYBRID_MAMBA2,
@@ -19,7 +19,7 @@ from llmcli.estimate.families.state_space import (
     mamba2_of,
     mamba_of,
 )
-from llmcli.estimate.layers import FULL_ATTENTION
+from llmcli.estimate.layers import FULL_ATTENTION, HYBRID, LINEAR_ATTENTION
 
 _KINDS = (LINEAR_ATTENTION, FULL_ATTENTION)
 _GRANITE = Mixture(number=("num_local_experts",), width="intermediate_size")
@@ -77,7 +77,7 @@ def granite(config: Config) -> Blueprint:
     kinds = kinds_of(config, number, _KINDS, lambda _index: LINEAR_ATTENTION)
     mixers = _mixers(config, mamba2_of(config, HYBRID_MAMBA2))
     shared = config.needed(("shared_intermediate_size",))
-    mlp = linear(mixers.hidden, 2 * shared) + linear(shared, mixers.hidden)
+    mlp = gated_mlp(mixers.hidden, shared)
     mixture = _GRANITE.experts(config) if config.count(_GRANITE.number, least=0) else None
     count = mlp + (mixture.count(mixers.hidden) if mixture else NOTHING)
     return mixers.stack(config, kinds, (count,) * number, shared + (mixture.token_width if mixture else 0))

@@ -5,14 +5,14 @@ in the dtype that the model runs in.
 """
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import linear, tensor
 from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.kinds import LINEAR_ATTENTION, kinds_of
+from llmcli.estimate.families.kinds import kinds_of
 from llmcli.estimate.families.self_attention import self_attention
-from llmcli.estimate.families.stack import layer_number, stack
-from llmcli.estimate.layers import FULL_ATTENTION
+from llmcli.estimate.families.stack import stack
+from llmcli.estimate.layers import FULL_ATTENTION, LINEAR_ATTENTION
 
 _MIXTURE = Mixture(number=("num_local_experts", "num_experts"), width="intermediate_size")
 

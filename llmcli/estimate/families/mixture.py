@@ -12,9 +12,9 @@ from llmcli.estimate.config import Config
 from llmcli.estimate.experts import SHARED, Mixture, MixtureRule, in_all
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families import mixture_windows as windows
-from llmcli.estimate.families.decoder import Style
+from llmcli.estimate.families.decoder import Style, sinks
 from llmcli.estimate.families.mixture_build import build_mixture
-from llmcli.estimate.families.mixture_parts import attention_gate, biased_gate, head_bias, sinks, used_per_layer
+from llmcli.estimate.families.mixture_parts import attention_gate, biased_gate, used_per_layer
 from llmcli.estimate.families.mixture_shapes import DEEPSEEK, GLM4, OWN
 from llmcli.estimate.sparse import after, but_first, by_end, by_step, by_step_but, by_type, listed
 from llmcli.estimate.windows import every
@@ -52,7 +52,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "dots1": Row(replace(_NORMED, windows=windows.typed(windows.from_layer)), DEEPSEEK),
     "ernie4_5_moe": Row(
-        Style(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias", around=head_bias("use_bias")),
+        Style(qkv_bias="use_bias", output_bias="use_bias", mlp_bias="use_bias", head_bias="use_bias"),
         Mixture(
             number=("moe_num_experts", "num_experts"),
             shared_number=SHARED,
@@ -110,7 +110,7 @@ ROWS: Mapping[str, Row] = {
     "minimax_m2": Row(Style(qk_norm="heads"), _MIXTRAL),
     "mixtral": Row(Style(), _MIXTRAL),
     "olmoe": Row(replace(_BIASED, qk_norm="heads"), _MIXTRAL),
-    "phimoe": Row(replace(_BIASED, norm=2, around=head_bias("lm_head_bias")), _MIXTRAL),
+    "phimoe": Row(replace(_BIASED, norm=2, head_bias="lm_head_bias"), _MIXTRAL),
     "qwen2_moe": Row(Style(qkv_bias="qkv_bias", windows=windows.typed(windows.alternate_if_flag)), _QWEN_SHARED),
     "qwen3_moe": Row(replace(_NORMED, windows=windows.typed(windows.all_if_flag)), Mixture(sparse=by_step)),
     "solar_open": Row(Style(qkv_bias="attention_bias", mlp_size="4x"), replace(DEEPSEEK, sparse=in_all)),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count
 from llmcli.estimate.experts import LayerExperts, MixtureRule
 from llmcli.estimate.facts import Blueprint
@@ -15,7 +15,7 @@ def build_mixture(config: Config, style: Style, mixture: MixtureRule, dense_widt
 
     Raises ModelError that names what is missing or wrong.
     """
-    layers = mixture(config, config.needed(keys.LAYERS, limit=keys.MAX_LAYERS))
+    layers = mixture(config, layer_number(config))
     hidden = config.needed(keys.HIDDEN)
     counts = {experts: experts.count(hidden) for experts in set(layers) if experts}
     own_width = config.count((dense_width,)) if dense_width else None

@@ -1,14 +1,9 @@
-"""What mixtures of experts have in a layer or around the layers besides attention, norms and experts."""
+"""Gates of the attention beside a mixture of experts, and experts that a token uses more of in some layers."""
 
 from llmcli.estimate.config import Config
-from llmcli.estimate.counts import NOTHING, Count, linear, tensor
+from llmcli.estimate.counts import Count, linear, tensor
 from llmcli.estimate.experts import LayerExperts, Mixture, MixtureRule
-from llmcli.estimate.families.decoder import ModelRule, Shape
-
-
-def sinks(_config: Config, shape: Shape, _index: int) -> Count:
-    """One attention sink per head."""
-    return tensor(shape.heads)
+from llmcli.estimate.families.decoder import Shape
 
 
 def attention_gate(_config: Config, shape: Shape, _index: int) -> Count:
@@ -19,15 +14,6 @@ def attention_gate(_config: Config, shape: Shape, _index: int) -> Count:
 def biased_gate(config: Config, shape: Shape, index: int) -> Count:
     """The same gate with a bias per head (BeamAttention)."""
     return attention_gate(config, shape, index) + tensor(shape.heads)
-
-
-def head_bias(key: str) -> ModelRule:
-    """A bias of the head, where the config's `key` asks for it."""
-
-    def rule(config: Config, shape: Shape) -> Count:
-        return tensor(shape.vocabulary) if config.flag(key) else NOTHING
-
-    return rule
 
 
 def used_per_layer(mixture: Mixture) -> MixtureRule:

@@ -4,15 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import isqrt
 
-from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, linear, routed_experts, tensor
 from llmcli.estimate.experts import SHARED, Mixture, routing
 from llmcli.estimate.facts import Attention, Blueprint, Layer
-from llmcli.estimate.families.decoder import HeadShape, Shape, Style, build, dense_mlp
+from llmcli.estimate.families.decoder import HeadShape, Shape, Style, build, dense_mlp, sinks
+from llmcli.estimate.families.heads import check_groups
 from llmcli.estimate.families.mixture_build import build_mixture
 from llmcli.estimate.families.mixture_windows import full_unless_typed, one_more, where
+from llmcli.estimate.families.self_attention import SelfAttention
+from llmcli.estimate.families.stack import stack
 from llmcli.estimate.sparse import after, but_first, by_type
 from llmcli.estimate.windows import Window, cache_rule
 
@@ -35,7 +37,7 @@ def dbrx(config: Config) -> Blueprint:
     mixture = Mixture(number=("moe_num_experts",), used=("moe_top_k",), width="ffn_hidden_size", linear_router=True)
 
     def heads(config: Config, shape: Shape, _index: int, _window: Window | None) -> HeadShape:
-        _divides(config, "attn_config: kv_n_heads", kv_heads, shape.heads)
+        check_groups(config, "attn_config: kv_n_heads", kv_heads, shape.heads)
         return HeadShape(shape.heads, kv_heads, shape.head_dim, shape.head_dim)
 
     style = Style(kv_heads="all", explicit_head_dim=False, mlp_size="4x", heads=heads)
@@ -69,25 +71,17 @@ def jetmoe(config: Config) -> Blueprint:
 
     Raises ModelError for a bad config.
     """
-    layers, hidden = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS), config.needed(keys.HIDDEN)
+    layers, hidden = layer_number(config), config.needed(keys.HIDDEN)
     kv_heads, head_dim = config.needed(keys.KV_HEADS), config.needed(("kv_channels", "head_dim"))
     experts = Mixture(width="intermediate_size", linear_router=True).experts(config)
     windows = cache_rule(config, layers)
-    width, vocabulary = kv_heads * head_dim, config.needed(keys.VOCABULARY)
+    width = kv_heads * head_dim
     queries = routed_experts(experts.number, experts.used, 2 * hidden * width) + linear(hidden, experts.number)
     biases_and_norms = tensor(4, hidden)
     count = experts.count(hidden) + queries + linear(hidden, 2 * width) + biases_and_norms
     attention = (Attention(kv_heads, head_dim, head_dim, window.tokens if window else None) for window in windows)
-    return Blueprint(
-        layers=tuple(Layer((mixer,), count) for mixer in attention),
-        outside=tensor(hidden * (1 + vocabulary * (1 if config.flag("tie_word_embeddings") else 2))),
-        hidden=hidden,
-        intermediate=experts.token_width,
-        vocabulary=vocabulary,
-        heads=kv_heads * experts.used,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-    )
+    heads = SelfAttention(kv_heads * experts.used, kv_heads, head_dim)
+    return stack(config, (Layer((mixer,), count) for mixer in attention), experts.token_width, heads)
 
 
 def laguna(config: Config) -> Blueprint:
@@ -95,12 +89,12 @@ def laguna(config: Config) -> Blueprint:
 
     Raises ModelError for a bad config.
     """
-    layers = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    layers = layer_number(config)
     numbers = config.counts("num_attention_heads_per_layer", layers) or (config.needed(keys.HEADS),) * layers
     per_head = config.value(("gating",))[1] in (True, "per-head")
 
     def heads(config: Config, shape: Shape, index: int, _window: Window | None) -> HeadShape:
-        _divides(config, "num_key_value_heads", shape.kv_heads, numbers[index])
+        check_groups(config, "num_key_value_heads", shape.kv_heads, numbers[index])
         return HeadShape(numbers[index], shape.kv_heads, shape.head_dim, shape.head_dim)
 
     def gate(_config: Config, shape: Shape, index: int) -> Count:
@@ -117,7 +111,7 @@ def sarvam(config: Config) -> Blueprint:
     """Sarvam-MoE: GLM-4.5's decoder, with another name for the biases of queries, keys and values too."""
     named = config.values.get("use_qkv_bias")
     if named is not None:
-        config = replace(config, values={**config.values, "attention_bias": named})
+        config = config.changed({"attention_bias": named})
     return build_mixture(config, GLM4, DEEPSEEK)
 
 
@@ -126,19 +120,19 @@ def mimo(config: Config) -> Blueprint:
 
     Raises ModelError for a bad config.
     """
-    layers = config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)
+    layers = layer_number(config)
     rule = one_more(where(lambda index, _: index > 0 and (index + 1) % 6 > 0))
     windows, value_dim = rule(config, layers), config.needed(("v_head_dim",))
 
     def heads(config: Config, shape: Shape, _index: int, window: Window | None) -> HeadShape:
         kv_heads = shape.kv_heads * (2 if window else 1)
-        _divides(config, "twice num_key_value_heads" if window else "num_key_value_heads", kv_heads, shape.heads)
+        check_groups(config, "twice num_key_value_heads" if window else "num_key_value_heads", kv_heads, shape.heads)
         return HeadShape(shape.heads, kv_heads, shape.head_dim, value_dim)
 
-    def sinks(_config: Config, shape: Shape, index: int) -> Count:
-        return tensor(shape.heads) if windows[index] else NOTHING
+    def more(config: Config, shape: Shape, index: int) -> Count:
+        return sinks(config, shape, index) if windows[index] else NOTHING
 
-    style = Style(qkv_bias="attention_bias", heads=heads, more=sinks, windows=rule)
+    style = Style(qkv_bias="attention_bias", heads=heads, more=more, windows=rule)
     return build_mixture(
         config, style, Mixture(number=("n_routed_experts", "num_local_experts"), sparse=by_type(but_first(1)))
     )
@@ -153,11 +147,3 @@ OWN: Mapping[str, Callable[[Config], Blueprint]] = {
     "sarvam_moe": sarvam,
 }
 """The builders of this module by model type."""
-
-
-def _divides(config: Config, name: str, kv_heads: int, heads: int) -> None:
-    if not heads or heads % kv_heads:
-        raise ModelError(
-            f"{config.where}: {name} = {kv_heads} does not divide the {heads} attention heads",
-            "Every KV head serves the same number of attention heads: check the file.",
-        )

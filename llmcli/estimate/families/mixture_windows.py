@@ -4,7 +4,6 @@ Each rule is that of the type's config class in transformers 5.24 (`__post_init_
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from llmcli.estimate.config import Config
 from llmcli.estimate.windows import CHUNK, SLIDING, Window, WindowRule, Windows, layer_types, no_window
@@ -81,7 +80,6 @@ def one_more(rule: WindowRule) -> WindowRule:
 
     def counted(config: Config, layers: int) -> Windows:
         previous = config.count(("sliding_window_size",))
-        values = config.values if previous is None else {**config.values, "sliding_window": previous + 1}
-        return rule(replace(config, values=values), layers)
+        return rule(config if previous is None else config.changed({"sliding_window": previous + 1}), layers)
 
     return counted

@@ -6,11 +6,11 @@ from llmcli.estimate.config import Config, shown
 from llmcli.estimate.counts import plain_mlp, tensor
 from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
-from llmcli.estimate.families.kinds import LINEAR_ATTENTION, MLP, MOE, Kinds, listed
+from llmcli.estimate.families.kinds import MLP, MOE, Kinds, listed
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
 from llmcli.estimate.families.stack import layers_of, stack
 from llmcli.estimate.families.state_space import Mamba2, Mamba2Keys, mamba2_of
-from llmcli.estimate.layers import FULL_ATTENTION
+from llmcli.estimate.layers import FULL_ATTENTION, LINEAR_ATTENTION
 
 _LETTERS = {"M": LINEAR_ATTENTION, "E": MOE, "*": FULL_ATTENTION, "-": MLP}
 _PATTERN = ("hybrid_override_pattern",)

@@ -7,15 +7,15 @@ and values; there are no norms but those of the streams.
 from dataclasses import dataclass
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, linear, tensor
 from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Attention, Blueprint, Layer
 from llmcli.estimate.families.delta_rule import delta_net_of
-from llmcli.estimate.families.kinds import INDEXED_ATTENTION, LINEAR_ATTENTION, Kinds, every, kinds_of
+from llmcli.estimate.families.kinds import Kinds, every, kinds_of
 from llmcli.estimate.families.self_attention import self_attention
-from llmcli.estimate.families.stack import layer_number, stack
-from llmcli.estimate.layers import FULL_ATTENTION
+from llmcli.estimate.families.stack import stack
+from llmcli.estimate.layers import FULL_ATTENTION, INDEXED_ATTENTION, LINEAR_ATTENTION
 from llmcli.estimate.refusals import refuse
 
 _INEXACT = ("transformers also keeps positions for the indexer, up to 24 bytes per token and layer: not counted",)

@@ -5,12 +5,12 @@ state, and the inputs of their convolution but the current one, inside the modul
 """
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, gated_mlp, linear, tensor
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.decoder import head_dim_of
-from llmcli.estimate.families.self_attention import SelfAttention, kv_heads_of
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.heads import head_dim_of, kv_heads_of
+from llmcli.estimate.families.self_attention import SelfAttention
+from llmcli.estimate.families.stack import stack
 
 _RECURRENT, _ATTENTION = "recurrent", "attention"
 _NOTES = ("the recurrences keep their state inside the model, apart from the cache: both are counted as KV cache",)

@@ -11,10 +11,10 @@ Builder = Callable[[Config], Blueprint]
 # fmt: off
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "dense": (
-        "apertus", "apertus1p5_text", "arcee", "bitnet", "cohere", "diffllama", "doge", "emu3_text_model", "ernie4_5",
-        "exaone", "gemma", "glm", "glm4", "granite", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3",
-        "iquestcoder", "jais2", "llama", "ministral", "ministral3", "mistral", "nanochat", "nemotron", "olmo", "olmo2",
-        "phi", "phi3", "qwen2", "qwen3", "seed_oss", "smollm3", "stablelm", "starcoder2",
+        "apertus", "apertus1p5_text", "arcee", "bitnet", "cohere", "diffllama", "ernie4_5", "gemma", "glm", "glm4",
+        "granite", "helium", "hunyuan_v1_dense", "hyperclovax", "internlm3", "iquestcoder", "jais2", "llama",
+        "ministral", "ministral3", "mistral", "nanochat", "nemotron", "olmo", "olmo2", "phi", "phi3", "qwen2", "qwen3",
+        "seed_oss", "smollm3", "stablelm", "starcoder2",
     ),
     # multi-head attention, layer norms with biases, a plain MLP
     "gpt": (

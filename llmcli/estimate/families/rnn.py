@@ -2,10 +2,10 @@
 
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import Count, gated_mlp, linear, tensor
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import stack
 
 _MULTIPLE = 64
 
@@ -31,7 +31,7 @@ def xlstm(config: Config) -> Blueprint:
     multiple = config.needed(("ffn_round_up_to_multiple_of",))
     width = _rounded(hidden * _factor(config, "ffn_proj_factor"), multiple)
     cell = _cell(hidden, int(query), int(value), heads, bias=bias) + gated_mlp(hidden, width, bias=bias)
-    norms = tensor(2 * hidden + int(value), 2 if bias else 1)
+    norms = tensor(2 * hidden + int(value) // heads * heads, 2 if bias else 1)
     state = _xlstm_state(heads, _rounded(query, _MULTIPLE) // heads, _rounded(value, _MULTIPLE) // heads)
     return stack(config, (Layer((state,), cell + norms),) * number, width, own_head=True)
 

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, linear, tensor
 from llmcli.estimate.facts import Attention
-from llmcli.estimate.families.decoder import head_dim_of
+from llmcli.estimate.families.heads import head_dim_of, kv_heads_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,3 @@ def self_attention(
         gated=gated,
         qk_norm=qk_norm,
     )
-
-
-def kv_heads_of(config: Config, heads: int, names: tuple[str, ...] = keys.KV_HEADS) -> int:
-    """The number of KV heads, all heads where the config says none. Raises ModelError where it divides no heads."""
-    kv_heads = config.count(names) or heads
-    if heads % kv_heads:
-        raise ModelError(
-            f"{config.where}: {config.value(names)[0]} = {kv_heads} does not divide the {heads} attention heads",
-            "Every KV head serves the same number of attention heads: check the file.",
-        )
-    return kv_heads

@@ -1,17 +1,17 @@
 """Short convolutions with attention in some layers: LFM2, LFM2-MoE, LFM3."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, tensor
 from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.kinds import CONV, Kinds, kinds_of
+from llmcli.estimate.families.kinds import Kinds, kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, layers_of, stack
-from llmcli.estimate.layers import FULL_ATTENTION, SLIDING_ATTENTION
+from llmcli.estimate.families.stack import layers_of, stack
+from llmcli.estimate.layers import CONV, FULL_ATTENTION, SLIDING_ATTENTION
 from llmcli.estimate.sparse import after
 
 _LAYERS = ("layer_types", "layers_block_type", "full_attn_idxs")
@@ -124,7 +124,7 @@ def _tied(config: Config) -> Config:
     """The config with tie_embedding, an older name, in place of tie_word_embeddings."""
     if "tie_embedding" not in config.values:
         return config
-    return replace(config, values={**config.values, "tie_word_embeddings": config.values["tie_embedding"]})
+    return config.changed({"tie_word_embeddings": config.values["tie_embedding"]})
 
 
 BUILDERS = {"lfm2": lfm2, "lfm2_moe": lfm2_moe, "lfm3": lfm3}

@@ -11,7 +11,7 @@ from functools import partial
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, linear, tensor
 from llmcli.estimate.facts import Blueprint
-from llmcli.estimate.families.decoder import Shape, Style, build
+from llmcli.estimate.families.decoder import Shape, Style, build, sinks
 from llmcli.estimate.windows import SLIDING, every, listed, narrowed
 
 _LOCAL = "local_attention"
@@ -20,11 +20,6 @@ _PLAIN = Style(qkv_bias="attention_bias", output_bias="attention_bias")
 
 def _looks_ahead(config: Config) -> bool:
     return config.flag("use_bidirectional_attention")
-
-
-def _sinks(_config: Config, shape: Shape, _index: int) -> Count:
-    """One learned sink per head (GraniteSWAAttention)."""
-    return tensor(shape.heads)
 
 
 GEMMA3 = replace(
@@ -37,7 +32,7 @@ STYLES: Mapping[str, Style] = {
     "exaone4": Style(qk_norm="head", windows=every("sliding_window_pattern", 4)),
     "gemma2": replace(_PLAIN, norms=4, windows=every(None, 2)),
     "gemma3_text": GEMMA3,
-    "granite_swa": replace(_PLAIN, mlp_bias="mlp_bias", more=_sinks, windows=every(None, 4, first=True)),
+    "granite_swa": replace(_PLAIN, mlp_bias="mlp_bias", more=sinks, windows=every(None, 4, first=True)),
     "olmo3": replace(_PLAIN, qk_norm="heads", windows=every(None, 4)),
     "vaultgemma": replace(_PLAIN, windows=every(None, 2)),
 }

@@ -28,8 +28,7 @@ def stack(
 
     intermediate: the channels inside the MLP that a token passes through. attention: of the first attention layer.
     norm: weights per channel in the final norm. own_head: the type never ties the head to the embedding. around: what
-    else stands around the layers. inexact: why sizes are not exact; notes: what
-    else is to be said about them.
+    else stands around the layers. inexact: why sizes are not exact; notes: what else is to be said about them.
     """
     hidden, vocabulary = config.needed(keys.HIDDEN), config.needed(keys.VOCABULARY)
     embeddings = 1 if config.flag("tie_word_embeddings") and not own_head else 2
@@ -51,8 +50,3 @@ def layers_of(kinds: Iterable[_Kind], made: Callable[[_Kind], Layer]) -> list[La
     """One layer per kind, made once for equal ones: a config may have tens of thousands of layers."""
     known: dict[_Kind, Layer] = {}
     return [known[kind] if kind in known else known.setdefault(kind, made(kind)) for kind in kinds]
-
-
-def layer_number(config: Config) -> int:
-    """The number of layers. Raises ModelError where the config says none, or too many."""
-    return config.needed(keys.LAYERS, limit=keys.MAX_LAYERS)

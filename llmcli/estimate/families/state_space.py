@@ -12,6 +12,7 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import Count, linear, tensor
 from llmcli.estimate.facts import Recurrence
+from llmcli.estimate.layers import LINEAR_ATTENTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Mamba:
         convolution = tensor(self.inner, self.kernel + (1 if self.conv_bias else 0))
         return projections + convolution + tensor(self.inner, self.state + 1)
 
-    def mixer(self, kind: str = "linear_attention") -> Recurrence:
+    def mixer(self, kind: str = LINEAR_ATTENTION) -> Recurrence:
         """What a layer keeps."""
         return Recurrence(self.inner, self.kernel, self.inner * self.state, kind=kind)
 
@@ -82,14 +83,17 @@ class Mamba2:
             inputs + convolution + tensor(3, self.heads) + norm + linear(self.inner, self.hidden, bias=self.output_bias)
         )
 
-    def mixer(self, kind: str = "linear_attention") -> Recurrence:
+    def mixer(self, kind: str = LINEAR_ATTENTION) -> Recurrence:
         """What a layer keeps."""
         return Recurrence(self.conv_channels, self.kernel, self.inner * self.state, kind=kind)
 
 
 @dataclass(frozen=True, slots=True)
 class MambaKeys:
-    """The names that a config has for the sizes of Mamba's mixer."""
+    """The names that a config has for the sizes of Mamba's mixer.
+
+    expand: the key for the ratio of the channels inside to the layer's; inner: the key for their number, which wins.
+    """
 
     state: str
     kernel: str
@@ -97,9 +101,12 @@ class MambaKeys:
     rank: str
     bias: str
     conv_bias: str
+    inner: str | None = None
 
 
-MAMBA = MambaKeys("state_size", "conv_kernel", "expand", "time_step_rank", "use_bias", "use_conv_bias")
+MAMBA = MambaKeys(
+    "state_size", "conv_kernel", "expand", "time_step_rank", "use_bias", "use_conv_bias", inner="intermediate_size"
+)
 HYBRID_MAMBA = MambaKeys(
     "mamba_d_state", "mamba_d_conv", "mamba_expand", "mamba_dt_rank", "mamba_proj_bias", "mamba_conv_bias"
 )
@@ -108,9 +115,10 @@ HYBRID_MAMBA = MambaKeys(
 def mamba_of(config: Config, names: MambaKeys, *, normed: bool = False) -> Mamba:
     """The mixer that `config` describes under `names`. Raises ModelError that names what is missing or wrong."""
     hidden = config.needed(keys.HIDDEN)
+    inner = config.count((names.inner,)) if names.inner else None
     return Mamba(
         hidden=hidden,
-        inner=expanded(config, names.expand, hidden),
+        inner=inner or expanded(config, names.expand, hidden),
         state=config.needed((names.state,)),
         rank=-(-hidden // 16) if config.value((names.rank,))[1] == "auto" else config.needed((names.rank,)),
         kernel=config.needed((names.kernel,)),

@@ -6,8 +6,9 @@ from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.counts import Count, gated_mlp, linear, routed_experts, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
-from llmcli.estimate.families.decoder import head_dim_of
-from llmcli.estimate.families.registry import builder_of
+from llmcli.estimate.families.heads import head_dim_of
+from llmcli.estimate.families.self_attention import SelfAttention
+from llmcli.estimate.families.stack import stack
 from llmcli.estimate.refusals import recurrent_key, refuse
 
 _LAYERS = (*keys.LAYERS, "num_transformer_layers")
@@ -22,6 +23,7 @@ _USED = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_k")
 _EXPERT_WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size")
 _SHARED = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts")
 _LATENT = ("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim")
+_WINDOWS = ("layer_types", "sliding_window", "attention_chunk_size")
 _NORMS = 4
 
 
@@ -42,20 +44,17 @@ def build_unknown(config: Config, model_type: str) -> Blueprint:
 
 
 def _latent(config: Config, model_type: str) -> Blueprint:
-    """Multi-head latent attention: as DeepSeek-V3 has it."""
+    """Multi-head latent attention without windows: as DeepSeek-V3 has it, or as V3.2 where there is an indexer."""
+    from llmcli.estimate.families.latent import STYLES
+    from llmcli.estimate.families.latent_decoder import build
+
     for key in _LATENT:
         if config.count((key,)) is None:
             raise refuse(config.where, model_type, f"this model type is not known, and has MLA without {key}")
-    build = builder_of("deepseek_v3")
-    if build is None:
-        raise refuse(config.where, model_type, f"this model type is not known, and has MLA ({_LATENT[0]})")
-    blueprint = build(config)
-    return _marked(
-        blueprint, f"the model type {model_type} is not known: taken as deepseek_v3, one latent row per token"
-    )
-
-
-def _marked(blueprint: Blueprint, reason: str) -> Blueprint:
+    near = "deepseek_v32" if config.count(("index_head_dim",)) else "deepseek_v3"
+    style = replace(STYLES[near], query_rank_needed=False)
+    blueprint = build(config.changed(dict.fromkeys(_WINDOWS)), style)
+    reason = f"the model type {model_type} is not known: taken as {near}, one latent row per token"
     return replace(blueprint, inexact=(*blueprint.inexact, reason))
 
 
@@ -69,21 +68,10 @@ def _attention(config: Config, model_type: str) -> Blueprint:
     projections = linear(hidden, heads * key_dim) + linear(hidden, kv_heads * key_dim)
     projections += linear(hidden, kv_heads * value_dim) + linear(heads * value_dim, hidden)
     layer = Layer((Attention(kv_heads, key_dim, value_dim),), projections + mlp + tensor(_NORMS * hidden))
-    vocabulary = config.needed(keys.VOCABULARY)
-    tables = 1 if config.flag("tie_word_embeddings") else 2
     taken = "full attention in every layer, and parameters as Llama has them"
     reason = f"upper bound: the model type {model_type} is not known; taken as {taken}"
-    return Blueprint(
-        layers=(layer,) * number,
-        outside=tensor(tables * vocabulary * hidden + hidden),
-        hidden=hidden,
-        intermediate=width,
-        vocabulary=vocabulary,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=key_dim,
-        inexact=(reason,),
-    )
+    first = SelfAttention(heads, kv_heads, key_dim)
+    return stack(config.changed({keys.HIDDEN[0]: hidden}), (layer,) * number, width, first, inexact=(reason,))
 
 
 def _most(config: Config, names: tuple[str, ...]) -> int:

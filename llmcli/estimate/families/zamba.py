@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, tensor
 from llmcli.estimate.facts import Blueprint, Layer
-from llmcli.estimate.families.kinds import HYBRID, LINEAR_ATTENTION, Kinds, kinds_of, periodic
+from llmcli.estimate.families.kinds import Kinds, kinds_of, periodic
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, stack
+from llmcli.estimate.families.stack import stack
 from llmcli.estimate.families.state_space import HYBRID_MAMBA, Mamba, Mamba2, Mamba2Keys, mamba2_of, mamba_of
+from llmcli.estimate.layers import HYBRID, LINEAR_ATTENTION
 
 _KINDS = (LINEAR_ATTENTION, HYBRID)
 _MAMBA2 = Mamba2Keys(
@@ -103,7 +104,7 @@ def _zamba2_block(config: Config, hidden: int, width: int) -> SharedBlock:
     """The shared blocks, on twice the channels of a layer: its own and those of the embedding."""
     wide, rank, bias = 2 * hidden, config.needed(("adapter_rank",)), config.flag("add_bias_linear")
     attention = self_attention(config, head_dim=_head_dim(config, hidden))
-    mlp = linear(hidden, 2 * width, bias=bias) + linear(width, hidden, bias=bias)
+    mlp = gated_mlp(hidden, width, bias=bias)
     adapters = linear(hidden, rank) + linear(rank, 2 * width)
     if config.flag("use_shared_attention_adapter"):
         adapters += (linear(wide, rank) + linear(rank, wide)) * 3

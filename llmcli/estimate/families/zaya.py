@@ -5,13 +5,14 @@ the current one, and the half of the last values that the next token takes over,
 """
 
 from llmcli.estimate import config as keys
-from llmcli.estimate.config import Config
+from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, routed_experts, tensor
 from llmcli.estimate.experts import Mixture
 from llmcli.estimate.facts import Blueprint, Layer, Recurrence
-from llmcli.estimate.families.kinds import HYBRID, HYBRID_SLIDING, kinds_of
+from llmcli.estimate.families.kinds import kinds_of
 from llmcli.estimate.families.self_attention import SelfAttention, self_attention
-from llmcli.estimate.families.stack import layer_number, layers_of, stack
+from llmcli.estimate.families.stack import layers_of, stack
+from llmcli.estimate.layers import HYBRID, HYBRID_SLIDING
 
 _MIXTURE = Mixture()
 
