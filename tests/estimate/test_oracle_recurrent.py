@@ -47,6 +47,12 @@ def test_the_channels_inside_that_a_file_gives_win_over_their_ratio(model_type):
     check_cache(values, LENGTHS)
 
 
+def test_zamba2_has_heads_as_wide_as_its_file_says():
+    values = tiny("zamba2", attention_head_dim=40)
+    check_parameters(values)
+    check_cache(values, LENGTHS)
+
+
 @pytest.mark.parametrize("length", LENGTHS)
 def test_all_but_the_positions_of_an_indexer_is_counted(length):
     values = tiny("qwen4_exp_text")

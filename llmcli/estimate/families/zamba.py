@@ -73,7 +73,7 @@ def zamba(config: Config) -> Blueprint:
         raise config.wrong("n_mamba_heads", heads, f"no divisor of the {mixer.inner} channels of the state space")
     space = mixer.frame() + tensor(mixer.inner, 2 * (mixer.rank + mixer.state) + 1)
     wide = config.count(("attention_hidden_size",)) or 2 * mixer.hidden
-    attention = self_attention(config, head_dim=_head_dim(config, mixer.hidden, "attention_head_dim"))
+    attention = self_attention(config, head_dim=_head_dim(config, mixer.hidden))
     count = attention.count(wide, output=mixer.hidden) + gated_mlp(mixer.hidden, width) + tensor(wide + mixer.hidden)
     around = _around(config, kinds, SharedBlock(attention, 1, count))
     return stack(config, _layers(kinds, mixer, space, attention), width, attention, around=around)
@@ -120,10 +120,9 @@ def _layers(kinds: Kinds, mixer: Mamba | Mamba2, space: Count, attention: SelfAt
     return [hybrid if kind == HYBRID else plain for kind in kinds]
 
 
-def _head_dim(config: Config, hidden: int, key: str | None = None) -> int:
-    """Channels of a head: what the config's `key` says, else twice the layer's channels by the number of heads."""
-    said = config.count((key,)) if key else None
-    return said or max(1, 2 * hidden // config.needed(keys.HEADS))
+def _head_dim(config: Config, hidden: int) -> int:
+    """Channels of a head: attention_head_dim, else twice the layer's channels by the number of heads."""
+    return config.count(("attention_head_dim",)) or max(1, 2 * hidden // config.needed(keys.HEADS))
 
 
 def _zamba_kind(index: int, at: Callable[[int], str]) -> str:
