@@ -3,18 +3,19 @@
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast, get_args
+from typing import cast
 
 from llmcli.cli.vram import own_gpus
 from llmcli.errors import UsageError
 from llmcli.estimate.dtypes import parse_dtype
 from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.engines.rules import Engine
+from llmcli.estimate.quants import check_quant
 from llmcli.estimate.report import GpuPart
 from llmcli.estimate.request import SizeRequest
 from llmcli.inference import Quant
 from llmcli.load_rules import refuse_quant
-from llmcli.units import parse_bytes, parse_tokens
+from llmcli.units import bytes_text, parse_bytes, parse_tokens
 
 _MAX_BATCH = 2**20
 _MAX_TOKENS = 2**40
@@ -23,6 +24,8 @@ _MOST_NUMBERS = 100
 _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kmgt]?i?b)?\s*", re.ASCII | re.IGNORECASE)
 _PER_SECOND = re.compile(r"\s*(/\s*s|ps)\s*$", re.IGNORECASE)
 _BITS = re.compile(r"[KMGT]i?b\b|bit")
+_SEVERAL = re.compile(r"\s*([0-9]{1,3})\s*[x×]\s*(.+)", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"\b([0-9]+)\s*GB", re.ASCII | re.IGNORECASE)
 _LEAST_BANDWIDTH = 10**6
 
 
@@ -45,11 +48,12 @@ class SizeFlags:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to size, for which engine. gpus: those that `--vram auto` has found."""
+    """What to size, for which engine. gpus: those that `--vram auto` has found. notice: how a flag was understood."""
 
     engine: Engine
     request: SizeRequest
     gpus: tuple[GpuPart, ...] = ()
+    notice: str | None = None
 
 
 def question(flags: SizeFlags) -> Question:
@@ -69,7 +73,16 @@ def question(flags: SizeFlags) -> Question:
         prefill_chunk=None if flags.prefill_chunk is None else _length(flags.prefill_chunk, "--prefill-chunk"),
         bandwidth=None if flags.bandwidth is None else _bandwidth(flags.bandwidth),
     )
-    return Question(engine, request, found)
+    return Question(engine, request, found, _decimal(flags.vram))
+
+
+def _decimal(vram: str | None) -> str | None:
+    """Cards are sold in GB and have as many GiB; who writes GB means less than that."""
+    card = _DECIMAL.search(vram or "")
+    if card is None:
+        return None
+    size = bytes_text(parse_bytes(card[0], "--vram"))
+    return f"{card[0]} is {size}; a card sold as {card[1]} GB has {card[1]} GiB: --vram {card[1]}GiB"
 
 
 def _quoted(text: str) -> str:
@@ -77,27 +90,38 @@ def _quoted(text: str) -> str:
 
 
 def _engine(name: str) -> Engine:
-    engine = ENGINES.get(name.strip().lower())
+    written = name.strip().lower()
+    engine = ENGINES.get("llama.cpp" if re.sub("[-_. ]", "", written) == "llamacpp" else written)
     if engine is None:
-        raise UsageError(f"--engine {_quoted(name)} is not known", f"Allowed: {', '.join(ENGINES)}.")
+        more = " Ollama and LM Studio run llama.cpp." if written in {"ollama", "lmstudio", "lm-studio"} else ""
+        raise UsageError(f"--engine {_quoted(name)} is not known", f"Allowed: {', '.join(ENGINES)}.{more}")
     return engine
 
 
 def _kv_dtype(text: str, engine: Engine) -> str | None:
     if text.strip().lower() == "auto":
         return None
-    engine.kv_format(text)
+    try:
+        engine.kv_format(text)
+    except UsageError as error:
+        others = [other.name for other in ENGINES.values() if _has(other, text)]
+        if others:
+            error.hint = f"{error.hint or ''} {text.strip()} is for --engine {' or '.join(others)}.".lstrip()
+        raise
     return text.strip()
 
 
-def _quant(text: str, engine: Engine, dtype: str | None) -> Quant:
-    """Bitsandbytes' names for transformers; what other engines have is theirs to check."""
-    name = cast("Quant", text.strip())
+def _has(engine: Engine, kv_dtype: str) -> bool:
+    with suppress(UsageError):
+        engine.kv_format(kv_dtype)
+        return True
+    return False
+
+
+def _quant(text: str, engine: Engine, dtype: str | None) -> str:
+    name = check_quant(text, engine.name)
     if engine.name == "transformers":
-        name = cast("Quant", name.lower())
-        if name not in get_args(Quant):
-            raise UsageError(f"--quant {_quoted(text)} cannot be sized", f"Allowed: {', '.join(get_args(Quant))}.")
-        refuse_quant(name, dtype or "auto", "cpu")
+        refuse_quant(cast("Quant", name), dtype or "auto", "cpu")
     return name
 
 
@@ -136,11 +160,15 @@ def _vram(text: str | None) -> tuple[int, ...] | None:
     """One size, which may have commas between its digits, or one per GPU."""
     if text is None:
         return None
+    several = _SEVERAL.fullmatch(text)
+    if several and 1 <= int(several[1]) <= _MOST_NUMBERS:
+        return (parse_bytes(several[2], "--vram"),) * int(several[1])
     try:
         return (parse_bytes(text, "--vram"),)
     except UsageError as error:
         if "," not in text:
-            raise UsageError(error.message, f"{error.hint} One per GPU: 24GiB,24GiB; yours: auto.") from None
+            hint = f"{error.hint} One per GPU: 24GiB,24GiB or 2x24GiB; yours: auto."
+            raise UsageError(error.message, hint) from None
     return tuple(parse_bytes(part, "--vram") for part in _parts(text, "--vram"))
 
 

@@ -41,6 +41,8 @@ class Output:
 def answer(sizing: Sizing, output: Output) -> None:
     """Size the models and print the answer: all of them, or the error of the first that cannot be sized."""
     asked = question(sizing.flags)
+    if asked.notice is not None:
+        console.say(f"notice: {asked.notice}")
     if sizing.verify is not None:
         refuse_verifying(asked)
     if output.plot is not None:

@@ -63,10 +63,15 @@ PATTERNS: Mapping[str, Pattern] = {
 _EXAONE4_WITH_WINDOWS = 64
 
 
+def has_windows(architecture: str, layers: int) -> bool:
+    """Whether llama.cpp gives a model of so many layers windows; it tells EXAONE 4's sizes apart by their number."""
+    return architecture in PATTERNS and (architecture != "exaone4" or layers == _EXAONE4_WITH_WINDOWS)
+
+
 def windows_of(keys: Keys) -> Windows:
     """One window or None per layer. Raises ModelError where the file has to name the layers and does not."""
     pattern = PATTERNS.get(keys.architecture)
-    if pattern is None or (keys.architecture == "exaone4" and keys.layers != _EXAONE4_WITH_WINDOWS):
+    if pattern is None or not has_windows(keys.architecture, keys.layers):
         return (None,) * keys.layers
     tokens = keys.size(_WINDOW, pattern.window)
     if keys.architecture == "smallthinker" and keys.config.absent((_WINDOW,)):

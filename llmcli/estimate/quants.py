@@ -95,6 +95,12 @@ def check_quant(text: str, engine: str) -> str:
     if name != NONE and name not in schemes:
         raise UsageError(
             f"--quant {text[:40]!r} is nothing that --engine {engine} makes of weights",
-            f"Allowed: {', '.join((NONE, *schemes))}.",
+            f"Allowed: {', '.join((NONE, *schemes))}.{_elsewhere(name)}",
         )
     return name
+
+
+def _elsewhere(name: str) -> str:
+    """Which other engines have it."""
+    others = [engine for engine, schemes in SCHEMES.items() if _ALIASES.get(name, name) in schemes]
+    return f" It is for --engine {' or '.join(others)}." if others else ""

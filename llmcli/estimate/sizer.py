@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.devices import Need, headroom
 from llmcli.estimate.dtypes import BYTES, Format
-from llmcli.estimate.engines.llama_cpp import LlamaCppRules
 from llmcli.estimate.engines.rules import Engine
-from llmcli.estimate.engines.vllm import VllmRules
 from llmcli.estimate.fitting import UNLIMITED, largest
 from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, shared_bytes, steady_bytes
 from llmcli.estimate.loading import Loaded, load
@@ -120,20 +118,13 @@ class Sizer:
         return largest(lambda context: self.fits(context, batch), limit or UNLIMITED)
 
 
-def reading(engine: Engine, chunk: int) -> Engine:
-    """The engine told to compute `chunk` tokens at once, where its cache depends on that."""
-    if isinstance(engine, LlamaCppRules):
-        return replace(engine, ubatch=chunk)
-    return replace(engine, max_batched_tokens=chunk) if isinstance(engine, VllmRules) else engine
-
-
 def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     """The sizes of `subject` as `request` asks for them.
 
     Raises UsageError for a format that the engine does not have, ModelError for a model that it does not run.
     """
     model = subject.architecture
-    engine = engine if request.prefill_chunk is None else reading(engine, request.prefill_chunk)
+    engine = engine if request.prefill_chunk is None else engine.reading(request.prefill_chunk)
     loaded = load(subject, request, engine.name)
     kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
     runs_in = kv.name if kv.name in BYTES else loaded.dtype

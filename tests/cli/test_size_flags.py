@@ -10,15 +10,19 @@ from llmcli.errors import UsageError
 PLAIN = SizeFlags("transformers", None, None, None, None, "auto", "auto", "none", None, None, None)
 
 
+def asked(**flags):
+    return question(dataclasses.replace(PLAIN, **flags))
+
+
 def request(**flags):
-    return question(dataclasses.replace(PLAIN, **flags)).request
+    return asked(**flags).request
 
 
 def test_without_flags_nothing_is_set():
-    asked = request()
-    assert (asked.contexts, asked.batches, asked.mix) == (None, (1,), ())
-    assert (asked.dtype, asked.kv_dtype, asked.quant) == (None, None, "none")
-    assert (asked.vram, asked.overhead, asked.prefill_chunk, asked.bandwidth) == (None, None, None, None)
+    plain = request()
+    assert (plain.contexts, plain.batches, plain.mix) == (None, (1,), ())
+    assert (plain.dtype, plain.kv_dtype, plain.quant) == (None, None, "none")
+    assert (plain.vram, plain.overhead, plain.prefill_chunk, plain.bandwidth) == (None, None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +92,28 @@ def test_nonsense_is_one_line_that_names_the_flag(flag, text):
     assert f"--{flag.replace('_', '-')} " in caught.value.message
     assert caught.value.hint
     assert len(caught.value.message) < 200
+
+
+@pytest.mark.parametrize(("flags", "engine"), [({"quant": "Q4_K_M"}, "llama.cpp"), ({"kv_dtype": "q8_0"}, "llama.cpp")])
+def test_what_another_engine_has_is_said(flags, engine):
+    with pytest.raises(UsageError) as caught:
+        request(**flags)
+    assert f"--engine {engine}" in caught.value.hint
+
+
+def test_an_engine_may_be_written_as_people_write_it():
+    assert asked(engine="llamacpp", quant="Q4_K_M").engine.name == "llama.cpp"
+    with pytest.raises(UsageError) as caught:
+        request(engine="ollama")
+    assert "run llama.cpp" in caught.value.hint
+
+
+def test_equal_cards_may_be_counted():
+    assert request(vram="2x24GiB").vram == request(vram="24GiB,24GiB").vram
+
+
+def test_decimal_gigabytes_are_understood_and_said():
+    notice = asked(vram="24GB").notice
+    assert "22.35 GiB" in notice
+    assert "--vram 24GiB" in notice
+    assert asked(vram="24GiB").notice is None

@@ -6,7 +6,7 @@ Settings of its programs: every sequence has a part of the context of its own (n
 (--ubatch-size), no full cache for layers with a window (no --swa-full), flash attention on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcli.errors import ModelError, UsageError
 from llmcli.estimate.architecture import Architecture
@@ -15,7 +15,7 @@ from llmcli.estimate.engines.kinds import kind_of
 from llmcli.estimate.engines.kv_types import llama_cpp_format
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
 from llmcli.estimate.gguf_architectures import KNOWN, architecture_of
-from llmcli.estimate.gguf_windows import PATTERNS
+from llmcli.estimate.gguf_windows import has_windows
 from llmcli.estimate.layers import (
     CHUNKED_ATTENTION,
     CROSS_ATTENTION,
@@ -50,6 +50,10 @@ class LlamaCppRules:
     version: str = READ_IN
     ubatch: int = UBATCH
 
+    def reading(self, chunk: int) -> "LlamaCppRules":
+        """With another --ubatch-size."""
+        return replace(self, ubatch=chunk)
+
     def default_kv(self, _dtype: str) -> str:
         """f16, whatever the weights are in."""
         return "f16"
@@ -63,7 +67,7 @@ class LlamaCppRules:
 
         Raises UsageError where blocks of `kv` do not divide a head, ModelError for what it has no cache for.
         """
-        place = _Place(architecture_of(model.language_type), kv, self.ubatch)
+        place = _Place(architecture_of(model.language_type), kv, self.ubatch, _windowed(model))
         return grouped(spec for layer in model.layers for spec in merged([place.spec(mixer) for mixer in layer.mixers]))
 
     def inexact(self, model: Architecture) -> tuple[str, ...]:
@@ -77,10 +81,8 @@ class LlamaCppRules:
 
     def assumptions(self, model: Architecture) -> tuple[str, ...]:
         """The settings that the sizes hold for."""
-        windows = any(
-            getattr(mixer, "window", None) and architecture_of(model.language_type) in PATTERNS
-            for layer in model.layers
-            for mixer in layer.mixers
+        windows = _windowed(model) and any(
+            getattr(mixer, "window", None) for layer in model.layers for mixer in layer.mixers
         )
         step = f", --ubatch-size {self.ubatch}, no --swa-full" if windows else ""
         return (f"llama.cpp: one sequence per slot, no --kv-unified{step}; a context is rounded up to {CELLS} tokens",)
@@ -89,13 +91,18 @@ class LlamaCppRules:
 LLAMA_CPP = LlamaCppRules()
 
 
+def _windowed(model: Architecture) -> bool:
+    return has_windows(architecture_of(model.language_type), model.layer_count)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One architecture in one format."""
+    """One architecture in one format. windowed: llama.cpp gives it windows."""
 
     architecture: str
     kv: Format
     ubatch: int
+    windowed: bool
 
     def spec(self, mixer: Mixer) -> LayerSpec:
         if isinstance(mixer, Attention):
@@ -121,12 +128,12 @@ class _Place:
         return ((mixer.rank + mixer.rope_dim, 1), (mixer.index_dim, 1))
 
     def _rows(self, mixer: Attention | Latent, window: int | None, parts: tuple[tuple[int, int], ...]) -> LayerSpec:
-        most = window + self.ubatch if window and self.architecture in PATTERNS else None
+        most = window + self.ubatch if window and self.windowed else None
         kind = self._kind(kind_of(mixer))
         return LayerSpec(kind, self._row(parts), max_tokens=most, peak_tokens=most, granule=CELLS)
 
     def _kind(self, kind: str) -> str:
-        return kind if self.architecture in PATTERNS else _WITHOUT_WINDOWS.get(kind, kind)
+        return kind if self.windowed else _WITHOUT_WINDOWS.get(kind, kind)
 
     def _row(self, parts: tuple[tuple[int, int], ...]) -> int:
         for width, _ in parts:

@@ -18,6 +18,9 @@ class Engine(Protocol):
     def version(self) -> str:
         """The version that the rules hold for."""
 
+    def reading(self, chunk: int) -> "Engine":
+        """The same engine, told to compute `chunk` prompt tokens at once."""
+
     def kv_format(self, text: str) -> Format:
         """The KV format that `--kv-dtype` names. Raises UsageError for one that the engine does not have."""
 

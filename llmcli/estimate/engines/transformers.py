@@ -34,6 +34,10 @@ class TransformersRules:
         except PackageNotFoundError:
             return PROVED_WITH
 
+    def reading(self, _chunk: int) -> "TransformersRules":
+        """The cache does not depend on it, but for what is held while a prompt is read: layers.in_chunks."""
+        return self
+
     def kv_format(self, text: str) -> Format:
         """A float format, or one that QuantizedCache has. Raises UsageError for others."""
         if name := canonical(text):

@@ -5,7 +5,7 @@ Read in vLLM 0.33.0. Settings of `vllm serve` on one GPU of less than 70 GiB: bl
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcli.errors import ModelError, UsageError
 from llmcli.estimate.architecture import Architecture
@@ -49,6 +49,10 @@ class VllmRules:
     name: str = "vllm"
     version: str = READ_IN
     max_batched_tokens: int = MAX_BATCHED_TOKENS
+
+    def reading(self, chunk: int) -> "VllmRules":
+        """With another --max-num-batched-tokens."""
+        return replace(self, max_batched_tokens=chunk)
 
     def default_kv(self, dtype: str) -> str:
         """The dtype that the model runs in."""

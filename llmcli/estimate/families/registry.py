@@ -75,7 +75,7 @@ MULTIMODAL = (
     "apertus1p5", "aria", "audioflamingo3", "aya_vision", "blip-2", "cohere2_vision", "cohere_compass", "cosmos3_edge",
     "cosmos3_omni", "deepseek_ocr2", "deepseek_vl", "deepseek_vl_hybrid", "diffusion_gemma", "dots3_note", "emu3",
     "ernie4_5_vl_moe", "exaone4_5", "fast_vlm", "fun_asr_nano", "fuyu", "gemma3", "gemma3n", "gemma4",
-    "gemma4_unified", "glm46v", "glm4v", "glm4v_moe", "glm5_next", "glm_ocr", "glmasr", "glmga", "got_ocr2",
+    "gemma4_unified", "glm46v", "glm4v", "glm4v_moe", "glm_ocr", "glmasr", "glmga", "got_ocr2",
     "granite4_vision", "granite_docling", "granite_speech", "granite_speech_plus", "hunyuan_vl", "hy_v4_vl",
     "hyperclovax_vision_v2", "idefics2", "idefics3", "inkling2", "inkling2_loop", "inkling_mm_model", "instructblip",
     "instructblipvideo", "internvl", "janus", "kimi_k25", "kosmos-2", "kosmos-2.5", "lfm2_vl", "lfm3_vl",
