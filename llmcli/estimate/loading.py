@@ -34,6 +34,7 @@ def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
     """
     quant = check_quant(request.quant, engine)
     dtype, notes = _dtype(subject, request, quant, engine)
+    notes += _not_loaded(subject, engine)
     counted = scheme_weights(subject.architecture, None, dtype)
     stored = _stored(subject, engine, counted.total) if quant == NONE else None
     if stored is not None:
@@ -116,6 +117,14 @@ def _quantized(subject: Subject, quant: str, engine: str) -> tuple[str, ...]:
     if quant != NONE:
         return (f"{said} --quant {quant} is sized for its unquantized weights",)
     return () if method in STORED else (f"{said} its files may be smaller",)
+
+
+def _not_loaded(subject: Subject, engine: str) -> tuple[str, ...]:
+    """A note on checkpoints that transformers loads and llmcli's own commands refuse."""
+    method = subject.architecture.quantization
+    if engine != "transformers" or method in {None, "bitsandbytes"}:
+        return ()
+    return (f"sized as transformers loads it: chat and bench refuse checkpoints quantized with {method}",)
 
 
 def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:

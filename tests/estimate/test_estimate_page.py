@@ -80,7 +80,7 @@ def test_each_kind_of_layer_has_its_sentence():
     assert "52 × sliding_attention: each 8192 bytes per token up to 1023 tokens\n" in shown
     assert "3 × linear_attention: each 4000 bytes whatever the length\n" in shown
     assert "1 × none: no cache\n" in shown
-    assert "507904 bytes per token while it is short, 81920 in the long run, and 12000 B whatever its length" in shown
+    assert "507904 bytes per token while it is short; once windows are full 81920 per token, and 12000 B" in shown
 
 
 def test_heads_that_transformers_keeps_apart_are_no_saving():

@@ -44,11 +44,11 @@ def growth(estimate: Estimate, model: Architecture) -> list[str]:
     if formula is not None:
         return [f"{where}: {formula} = {kv.bytes_per_token_short} bytes per token"]
     lines = [f"{where}, of one sequence:", *(f"  {layer_text(part)}" for part in kv.layers)]
-    rate = f"{kv.bytes_per_token_short} bytes per token"
-    if kv.bytes_per_token_asymptotic != kv.bytes_per_token_short:
-        rate += f" while it is short, {kv.bytes_per_token_asymptotic} in the long run"
-    fixed = f", and {size_text(kv.fixed_bytes)} whatever its length" if kv.fixed_bytes else ""
-    return [*lines, f"in all {rate}{fixed}"]
+    short, long, fixed = kv.bytes_per_token_short, kv.bytes_per_token_asymptotic, kv.fixed_bytes
+    rate = f"{short} bytes per token" if short else "nothing per token"
+    if long == short:
+        return [*lines, f"in all {rate}{f', and {size_text(fixed)} whatever its length' if fixed else ''}"]
+    return [*lines, f"in all {rate} while it is short; once windows are full {long} per token, and {size_text(fixed)}"]
 
 
 def layer_text(part: LayerPart) -> str:
