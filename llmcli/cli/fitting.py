@@ -12,8 +12,8 @@ from llmcli.estimate.config import DTYPE, Config
 from llmcli.estimate.dtypes import BYTES, canonical
 from llmcli.estimate.fit import Need, Setting, Stored, need_of
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.from_gguf import DTYPE as GGUF_DTYPE
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import DTYPE as GGUF_DTYPE
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.estimate.sources import catalogued_config
 from llmcli.load_rules import FOUR_BIT, INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
 from llmcli.models.gguf import GgufHeader

@@ -8,7 +8,7 @@ from llmcli.errors import LlmcliError, ModelError, ModelNotFound
 from llmcli.estimate import catalogue, names
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.estimate.subject import Subject
 from llmcli.models import store
 from llmcli.models.gguf_parts import read_parts

@@ -16,7 +16,7 @@ from llmcli.estimate.dtypes import FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.facts import Attention
 from llmcli.estimate.from_config import from_config
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.estimate.layers import first_token_bytes
 from llmcli.models.gguf import read_gguf
 

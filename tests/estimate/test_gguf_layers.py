@@ -5,7 +5,7 @@ import pytest
 from gguf_writer import bare
 
 from llmcli.estimate.facts import Attention, Latent, Recurrence
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.models.gguf import read_gguf
 
 

@@ -4,7 +4,7 @@ import pytest
 from gguf_writer import llama
 
 from llmcli.errors import ModelError
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.models.gguf import read_gguf
 from llmcli.models.gguf_parts import read_parts
 

@@ -15,7 +15,7 @@ from llmcli.estimate.counts import NOTHING
 from llmcli.estimate.engines.llama_cpp import LLAMA_CPP
 from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Layer, Recurrence
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.estimate.layers import fixed_bytes, peak_bytes, steady_bytes
 from llmcli.models.gguf import read_gguf
 

@@ -13,7 +13,7 @@ from llmcli.estimate.counts import NOTHING
 from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.engines.vllm import VLLM
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Layer, Recurrence
-from llmcli.estimate.from_gguf import from_gguf
+from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.estimate.layers import first_token_bytes, fixed_bytes, peak_bytes, steady_bytes
 from llmcli.models.gguf import read_gguf
 

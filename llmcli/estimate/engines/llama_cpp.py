@@ -14,8 +14,8 @@ from llmcli.estimate.dtypes import Format
 from llmcli.estimate.engines.kinds import kind_of
 from llmcli.estimate.engines.kv_types import llama_cpp_format
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
-from llmcli.estimate.gguf_architectures import KNOWN, architecture_of
-from llmcli.estimate.gguf_windows import has_windows
+from llmcli.estimate.gguf.architectures import KNOWN, architecture_of
+from llmcli.estimate.gguf.windows import has_windows
 from llmcli.estimate.layers import (
     CHUNKED_ATTENTION,
     CROSS_ATTENTION,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from llmcli.errors import ModelError
 from llmcli.estimate.facts import Attention, Latent, Mixer, Recurrence
-from llmcli.estimate.gguf_keys import Keys
-from llmcli.estimate.gguf_windows import windows_of
+from llmcli.estimate.gguf.keys import Keys
+from llmcli.estimate.gguf.windows import windows_of
 from llmcli.estimate.windows import Window, Windows
 
 RECURRENT = frozenset({"arwkv7", "mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7"})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from llmcli.errors import ModelError
-from llmcli.estimate.gguf_keys import Keys
+from llmcli.estimate.gguf.keys import Keys
 from llmcli.estimate.windows import Window, Windows
 
 _PATTERN = "attention.sliding_window_pattern"

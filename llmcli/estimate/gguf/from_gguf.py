@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from llmcli.errors import ModelError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.facts import Attention, Layer, Mixer
-from llmcli.estimate.gguf_architectures import KNOWN, model_type_of
-from llmcli.estimate.gguf_counts import parameters_of
-from llmcli.estimate.gguf_keys import Keys, keys_of, vocabulary_of
-from llmcli.estimate.gguf_layers import Heads, heads_of, mixers_of
-from llmcli.estimate.gguf_refusals import incomplete, refuse_unsized
+from llmcli.estimate.gguf.architectures import KNOWN, model_type_of
+from llmcli.estimate.gguf.counts import parameters_of
+from llmcli.estimate.gguf.keys import Keys, keys_of, vocabulary_of
+from llmcli.estimate.gguf.layers import Heads, heads_of, mixers_of
+from llmcli.estimate.gguf.refusals import incomplete, refuse_unsized
 from llmcli.models.gguf import GgufHeader, GgufTensor
 from llmcli.models.gguf_checks import refuse_short, refuse_split
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from llmcli.estimate.gguf_architectures import KNOWN
-from llmcli.estimate.gguf_keys import Keys
+from llmcli.estimate.gguf.architectures import KNOWN
+from llmcli.estimate.gguf.keys import Keys
 from llmcli.estimate.refusals import refuse
 from llmcli.models.gguf import GgufHeader
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmcli.estimate.counts import NOTHING, Count
-from llmcli.estimate.gguf_keys import Keys
+from llmcli.estimate.gguf.keys import Keys
 from llmcli.models.gguf import GgufTensor
 
 _NO_PARAMETERS = ("rope_freqs", "rope_factors")
