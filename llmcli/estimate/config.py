@@ -74,7 +74,8 @@ class Config:
         """As `count`, but raises ModelError when there is no value and no default."""
         value = self.count(keys, limit)
         if value is None:
-            raise ModelError(f"{self.where}: {keys[0]} is missing", "The config must say it: it cannot be guessed.")
+            problem = f"{self.where}: {keys[0]} is missing or null"
+            raise ModelError(problem, "The config must say it: it cannot be guessed.")
         return value
 
     def number(self, keys: tuple[str, ...]) -> float | None:
