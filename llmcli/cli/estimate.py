@@ -101,7 +101,7 @@ VramOption = Annotated[
     typer.Option(
         "--vram",
         metavar="SIZE",
-        help="Does it fit? 24GiB or 24GB; 24GiB,24GiB for two GPUs; auto: what yours have free.",
+        help="Does it fit? 24GiB or 24GB; 2x24GiB or 24GiB,16GiB for two GPUs; auto: what yours have free.",
     ),
 ]
 OverheadOption = Annotated[
