@@ -25,7 +25,7 @@ _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kmgt]?i?b)?\s*", re.ASCII | re.IGNORECASE)
 _PER_SECOND = re.compile(r"\s*(/\s*s|ps)\s*$", re.IGNORECASE)
 _BITS = re.compile(r"[KMGT]i?b\b|bit")
 _SEVERAL = re.compile(r"\s*([0-9]{1,3})\s*[x×]\s*(.+)", re.ASCII | re.IGNORECASE)
-_DECIMAL = re.compile(r"\b([0-9]+)\s*GB", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(r"(?<![0-9.])([0-9]+)\s*GB", re.ASCII | re.IGNORECASE)
 _LEAST_BANDWIDTH = 10**6
 
 

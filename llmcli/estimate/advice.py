@@ -23,6 +23,9 @@ _OTHER = "llama.cpp"
 _WORTH = 20
 """Another engine is named where it saves at least this part of the total: a twentieth."""
 
+_LITTLE = 100
+"""What saves less than this part of what is short is not named."""
+
 _NOT_IN_CHAT = ("--kv-dtype", "--prefill-chunk", "--batch")
 
 
@@ -55,7 +58,12 @@ class Adviser:
 
         Where none of them fits alone and leaves context and batch as they were asked for, a combination comes last.
         """
-        single = [(change, part) for change in self._single() if (part := self._part(change)) is not None]
+        short = self.row.total_bytes - (self.row.vram_bytes or 0)
+        single = [
+            (change, part)
+            for change in self._single()
+            if (part := self._part(change)) is not None and (part.fits or part.saved_bytes * _LITTLE >= short)
+        ]
         single.sort(key=lambda one: -one[1].saved_bytes)
         parts = [part for _, part in single]
         if any(part.fits and not change.shrinks for change, part in single):
@@ -64,8 +72,9 @@ class Adviser:
         return tuple(parts) if combined is None else (*parts, combined)
 
     def _single(self) -> Iterator[Change]:
+        yield from self._halved(self.asked)
         yield from self._kv_dtypes(self.asked)
-        yield from self._quants(self.asked)
+        yield from self._needed_quants()
         yield from self._chunks(self.asked)
         yield from self._engines()
         yield from self._shrunk(self.asked)
@@ -75,6 +84,21 @@ class Adviser:
             flags = (*change.flags, f"--kv-dtype {name}")
             yield replace(change, flags=flags, request=replace(change.request, kv_dtype=name))
 
+    def _halved(self, change: Change) -> Iterator[Change]:
+        """16-bit numbers instead of 32."""
+        sizer = self._sizer(change)
+        if sizer is not None and sizer.loaded.dtype == "float32" and change.request.quant == "none":
+            request = replace(change.request, dtype="bfloat16")
+            yield replace(change, flags=(*change.flags, "--dtype bfloat16"), request=request)
+
+    def _needed_quants(self) -> Iterator[Change]:
+        """Other weights; of llama.cpp's types no coarser ones than are needed."""
+        for change in self._quants(self.asked):
+            yield change
+            sizer = self._sizer(change)
+            if change.engine.name == _OTHER and sizer is not None and sizer.fits(change.context, change.batch):
+                return
+
     def _quants(self, change: Change, named: Mapping[str, tuple[str, ...]] = _QUANTS) -> Iterator[Change]:
         """Other weights; none for a checkpoint that is quantized already, but llama.cpp converts any."""
         if self.subject.architecture.quantization and change.engine.name != _OTHER:
@@ -82,7 +106,8 @@ class Adviser:
         for name in named.get(change.engine.name, ()):
             dtype = None if name == "int8" else change.request.dtype
             request = replace(change.request, quant=name, dtype=dtype)
-            yield replace(change, flags=(*change.flags, f"--quant {name}"), request=request)
+            freed = ("--dtype auto",) if change.request.dtype and dtype is None else ()
+            yield replace(change, flags=(*change.flags, *freed, f"--quant {name}"), request=request)
 
     def _chunks(self, change: Change) -> Iterator[Change]:
         """Shorter pieces, where the engine reads prompts in pieces."""
@@ -108,7 +133,8 @@ class Adviser:
         sizer = self._sizer(change)
         if sizer is None:
             return
-        context = sizer.max_context(change.batch, change.context - 1) if change.context > 1 else 0
+        limit = min(change.context - 1, self.subject.limit or change.context)
+        context = sizer.max_context(change.batch, limit) if limit else 0
         if context:
             flags = (*change.flags, f"--context {context}")
             yield replace(change, flags=flags, context=context, shrinks=change.shrinks + 1)
@@ -137,7 +163,8 @@ class Adviser:
         for elsewhere in self._elsewhere():
             for kv in (elsewhere, *self._kv_dtypes(elsewhere)):
                 yield from self._quants(kv, finer)
-        for kv in (self.asked, *self._kv_dtypes(self.asked)):
+        bases = (self.asked, *self._halved(self.asked))
+        for kv in (change for base in bases for change in (base, *self._kv_dtypes(base))):
             for quantized in (kv, *self._quants(kv, finer)):
                 for change in (quantized, *self._chunks(quantized)):
                     yield change

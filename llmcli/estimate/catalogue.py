@@ -5,7 +5,7 @@ and holds the keys of the model's config.json that its size follows from. `name`
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,13 @@ def row_of(key: str | None) -> dict[str, Any] | None:
 def repository_named(name: str) -> str | None:
     """The repository that a person means by `name`: the name of a row, whatever its case; None for no row's."""
     return _names().get(name.lower())
+
+
+def spellings() -> Iterator[tuple[str, str]]:
+    """Every name with itself, and with its repository."""
+    for name, repository in _names().items():
+        yield name, name
+        yield repository, name
 
 
 def names() -> tuple[str, ...]:

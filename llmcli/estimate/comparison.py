@@ -20,7 +20,7 @@ def compare(sizer: Sizer, engine: Engine, row: Row) -> tuple[tuple[ComparisonPar
             continue
         try:
             kv = _format(sizer.kv, other)
-            held = _held(sizer, other, kv, row)
+            held = _held(sizer, other.on(sizer.vram), kv, row)
         except LlmcliError:
             notes.append(
                 f"{other.name} is not compared: how it keeps the cache of {sizer.model.model_type} is not known here"

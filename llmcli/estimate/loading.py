@@ -65,7 +65,7 @@ def _made(subject: Subject, engine: str, quant: str, dtype: str) -> tuple[Weight
     model = subject.architecture
     if quant == NONE:
         method = model.quantization or ""
-        scheme = STORED.get(method) if engine != "llama.cpp" else None
+        scheme = STORED.get(method) if engine != "llama.cpp" or method in SCHEMES[engine] else None
         if scheme is None:
             return scheme_weights(model, None, dtype), f"weights in {dtype}, {BYTES[dtype]} bytes per parameter"
         note = f"weights in {method}: {scheme.note}, the rest in {dtype}"

@@ -36,7 +36,7 @@ def estimate(subject: Subject, request: SizeRequest, engine: Engine = TRANSFORME
     ModelError for a dtype without a size and for a model that the engine does not run.
     """
     model, sizer = subject.architecture, sizer_of(subject, request, engine)
-    contexts = request.contexts or _default_contexts(subject.limit)
+    contexts = request.contexts or tuple(dict.fromkeys(request.mix)) or _default_contexts(subject.limit)
     rows = tuple(sizer.row(context, batch) for batch in request.batches for context in contexts)
     mix = mix_of(sizer, request.mix)
     if max(*(row.total_bytes for row in rows), mix.total_bytes if mix else 0) > _LARGEST:
@@ -106,7 +106,8 @@ def _assumptions(sizer: Sizer, request: SizeRequest, longest: Row) -> tuple[str,
     notes.append(overhead_of(engine.name, request.overhead)[1])
     if len(sizer.vram or ()) > 1:
         notes.append(
-            "several devices: split by whole layers, so up to one layer's room stays empty on all but the last"
+            "several devices: whole layers on each, so up to one layer's room stays empty on all but the last, "
+            "and each needs activations of its own"
         )
     return tuple(notes)
 

@@ -39,6 +39,7 @@ _VLLM: Mapping[str, Scheme] = {
     "gptq": Scheme(4 + (16 + 4) / 128, note=_GROUP_OF_128),
 }
 
+_MXFP4 = Scheme(4.25, linear=False, note="experts at 4 bits and a scale of 8 bits per 32")
 _WHOLE_FILE: Mapping[str, float] = {
     "iq2_xxs": 2.3824,
     "iq2_m": 2.9294,
@@ -67,6 +68,7 @@ _LLAMA_CPP: Mapping[str, Scheme] = {
     "f32": Scheme(32, others=True),
     "f16": Scheme(16, others=True),
     "bf16": Scheme(16, others=True),
+    "mxfp4": _MXFP4,
     **{name: Scheme(bits, others=True, note=_MEASURED) for name, bits in _WHOLE_FILE.items()},
     **{name: Scheme(bits, others=True, note=_BLOCKS) for name, bits in _UNIFORM.items()},
 }
@@ -80,7 +82,7 @@ SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
 
 STORED: Mapping[str, Scheme] = {
     "fp8": Scheme(8, note="linear layers at 8 bits"),
-    "mxfp4": Scheme(4.25, linear=False, note="experts at 4 bits and a scale of 8 bits per 32"),
+    "mxfp4": _MXFP4,
     "awq": _VLLM["awq"],
     "gptq": _VLLM["gptq"],
 }

@@ -124,12 +124,13 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     Raises UsageError for a format that the engine does not have, ModelError for a model that it does not run.
     """
     model = subject.architecture
+    engine = engine.on(request.vram)
     engine = engine if request.prefill_chunk is None else engine.reading(request.prefill_chunk)
     loaded = load(subject, request, engine.name)
     kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
     runs_in = kv.name if kv.name in BYTES else loaded.dtype
     layers = engine.storage(model, kv, runs_in)
-    moments, pieces = moments_of(model, engine.name, request.prefill_chunk, kv, runs_in), layers
+    moments, pieces = moments_of(model, engine.name, request.prefill_chunk or engine.step, kv, runs_in), layers
     if engine.name == "transformers" and (chunk := moments.chunk):
         moments = replace(moments, whole_past=one_piece_past(subject.config or {}))
         pieces = in_chunks(layers, chunk)

@@ -1,10 +1,13 @@
 """Find a model argument and read what is needed to size it: the one part of the estimate that touches files."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llmcli.errors import LlmcliError, ModelError, ModelNotFound
+from llmcli import paths
+from llmcli.errors import ConfigError, LlmcliError, ModelError, ModelNotFound
 from llmcli.estimate import catalogue, names
 from llmcli.estimate.config import Config, shown
 from llmcli.estimate.from_config import from_config
@@ -39,6 +42,8 @@ def find(argument: str | None, user_registry: Path | None) -> Subject:
 def _find(argument: str | None, user_registry: Path | None) -> Subject:
     if argument is not None and argument.lower().endswith(".json") and (path := Path(argument)).is_file():
         return _config_subject(path, path.parent.resolve().name if path.name == CONFIG else path.stem)
+    if argument is not None and argument.lower().endswith(".json") and not Path(argument).exists():
+        raise ModelNotFound(f"{paths.display(Path(argument))}: no such file", "Name the config.json of a model.")
     registry = load_registry(user_registry)
     if argument is not None and (name := _name_meant(argument, registry)):
         subject = _named(name, registry)
@@ -53,7 +58,17 @@ def _name_meant(argument: str, registry: Registry) -> str | None:
         return argument if argument in registry else None
     if catalogue.repository_named(argument):
         return argument.lower()
-    return None if "/" in argument else names.meant(argument, (*registry.names(), *catalogue.names()))
+    return None if "/" in argument else names.meant(argument, (*_spellings(registry), *catalogue.spellings()))
+
+
+def _spellings(registry: Registry) -> Iterator[tuple[str, str]]:
+    """Every alias with itself, and with its repository on the hub."""
+    for alias in registry.names():
+        yield alias, alias
+        with suppress(ConfigError):
+            source = registry.entry(alias).parsed_source()
+            if isinstance(source, HubSource):
+                yield source.repo, alias
 
 
 def _named(name: str, registry: Registry) -> Subject:
@@ -76,7 +91,7 @@ def _locate(argument: str | None, registry: Registry) -> Located:
     try:
         return locate(argument, registry)
     except ModelNotFound as error:
-        alike = names.like(argument or "", (*registry.names(), *catalogue.names()))
+        alike = names.like(argument or "", (*_spellings(registry), *catalogue.spellings()))
         hint = f"Known here: {', '.join(alike)}, and any id of the hub (ORG/NAME)." if alike else error.hint
         raise ModelNotFound(error.message, hint) from None
 
@@ -145,7 +160,7 @@ def _looked_up(located: Located, source: HubSource) -> Subject:
     try:
         return _hub_subject(located, source)
     except LlmcliError as error:
-        alike = names.meant(source.repo, catalogue.names())
+        alike = names.meant(source.repo, catalogue.spellings())
         if alike is not None:
             error.hint = f"{error.hint or ''} llmcli's own catalogue has {alike}.".lstrip()
         raise

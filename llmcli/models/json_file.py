@@ -26,13 +26,13 @@ def read_json_object(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ModelError(f"{shown} is no valid JSON: it is not UTF-8 text", "Fetch it again.") from None
+        raise ModelError(f"{shown} is no valid JSON: it is not UTF-8 text", "Correct it, or fetch it again.") from None
     except RecursionError:
-        raise ModelError(f"{shown} is no valid JSON: nested too deeply", "Fetch it again.") from None
+        raise ModelError(f"{shown} is no valid JSON: nested too deeply", "Correct it, or fetch it again.") from None
     except ValueError as error:
         kind = magic.file_kind(file)
         reason = str(error) if kind.startswith(_UNTOLD) else f"it is {kind}"
-        raise ModelError(f"{shown} is no valid JSON: {reason}", "Fetch it again.") from None
+        raise ModelError(f"{shown} is no valid JSON: {reason}", "Correct it, or fetch it again.") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{shown} holds no JSON object", "Fetch it again.")
+        raise ModelError(f"{shown} holds no JSON object", "Correct it, or fetch it again.")
     return content

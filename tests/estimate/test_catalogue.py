@@ -10,11 +10,17 @@ from llmcli.errors import ModelNotFound
 from llmcli.estimate import catalogue, sources
 from llmcli.estimate.config import Config
 from llmcli.estimate.dtypes import FLOATS
+from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.layers import steady_bytes
+from llmcli.estimate.plan import estimate
+from llmcli.estimate.render.lines import Paper
+from llmcli.estimate.render.verdict import verdict
+from llmcli.estimate.request import SizeRequest
 from llmcli.models.registry import load_registry
 from llmcli.models.source import HubSource
+from llmcli.units import GIB
 
 RELATIVES = {  # the known sizes name the base model, which has the same shape
     "HuggingFaceTB/SmolLM2-1.7B-Instruct": "HuggingFaceTB/SmolLM2-1.7B",
@@ -121,6 +127,8 @@ def test_a_file_of_that_name_wins(tmp_path, monkeypatch):
     [
         ("Qwen3:8B", "qwen3-8b"),
         ("llama-3.1-8b-instruct", "llama3.1-8b"),
+        ("Meta-Llama-3.1-8B-Instruct", "llama3.1-8b"),
+        ("deepseek-r1-distill-qwen-32b", "r1-qwen-32b"),
         ("gemma-3-27b-it", "gemma3-27b"),
         ("phi-4", "phi4"),
     ],
@@ -131,7 +139,10 @@ def test_a_name_written_in_another_way_is_taken_for_the_model_and_said_so(writte
     assert subject.assumptions[0] == f"{written} is taken for {name}"
 
 
-@pytest.mark.parametrize(("written", "names"), [("llama3", ["llama3.1-8b"]), ("mixtral", ["mixtral-8x7b"])])
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [("llama3", ["llama3.1-8b"]), ("mixtral", ["mixtral-8x7b"]), ("deepseek-r1:8b", ["r1-llama-8b"])],
+)
 def test_an_unknown_name_is_answered_with_those_of_its_family(written, names):
     with pytest.raises(ModelNotFound) as caught:
         sources.find(written, None)
@@ -142,3 +153,35 @@ def test_a_hub_id_that_cannot_be_looked_up_names_the_model_of_the_catalogue_that
     with pytest.raises(ModelNotFound) as caught:
         sources.find("Qwen/Qwen2.5-7B-Instruct", None)
     assert "catalogue has qwen2.5-7b" in caught.value.hint
+
+
+def test_gpt_oss_keeps_its_4_bit_experts_in_every_engine():
+    subject = sources.find("gpt-oss-20b", None)
+    sizes = {name: estimate(subject, SizeRequest(), engine).rows[0].weights_bytes for name, engine in ENGINES.items()}
+    assert set(sizes.values()) == {sizes["transformers"]}
+    assert 12 * GIB < sizes["transformers"] < 14 * GIB
+
+
+def test_vllm_takes_longer_steps_on_large_gpus():
+    subject = sources.find("gemma3-1b", None)
+
+    def notes(vram):
+        return " ".join(estimate(subject, SizeRequest(vram=vram), ENGINES["vllm"]).assumptions)
+
+    assert "--max-num-batched-tokens 8192" in notes((80 * GIB,))
+    assert "--max-num-batched-tokens 2048" in notes((24 * GIB, 80 * GIB))
+
+
+def test_advice_that_changes_the_dtype_says_so():
+    subject = sources.find("qwen3-8b", None)
+    advice = estimate(subject, SizeRequest(dtype="float32", vram=(24 * GIB,))).advice
+    changes = [part.change for part in advice]
+    assert {"--dtype bfloat16", "--dtype auto --quant int8"} <= set(changes)
+
+
+def test_a_mix_is_sized_request_by_request_and_counts_in_the_verdict():
+    answer = estimate(sources.find("qwen3-8b", None), SizeRequest(mix=(800, 30000, 30000), vram=(24 * GIB,)))
+    assert [row.context for row in answer.rows] == [800, 30000]
+    assert [row.fits for row in answer.rows] == [True, True]
+    assert answer.mix.fits is False
+    assert "Not everything fits" in str(verdict(answer, Paper(200, wraps=False, unicode=True)))

@@ -71,7 +71,7 @@ def test_what_a_table_of_sizes_has_no_room_for_is_said(capsys, configs, how):
     assert run(["estimate-kv", configs[0], "--format", how, "--mix", "9,99", "--bandwidth", "400GB/s"]) == 0
     captured = capsys.readouterr()
     assert f"--format {how} has no room for the answer to --mix, --bandwidth; table and json have" in captured.err
-    assert run(["estimate-kv", configs[0], "--format", how.upper()]) == 0
+    assert run(["estimate-kv", configs[0], "--format", how.upper(), "--context", "9,99"]) == 0
     later = capsys.readouterr()
     assert (later.out, later.err) == (captured.out, "")
 

@@ -50,9 +50,18 @@ class LlamaCppRules:
     version: str = READ_IN
     ubatch: int = UBATCH
 
+    @property
+    def step(self) -> int:
+        """Its --ubatch-size."""
+        return self.ubatch
+
     def reading(self, chunk: int) -> "LlamaCppRules":
         """With another --ubatch-size."""
         return replace(self, ubatch=chunk)
+
+    def on(self, _vram: tuple[int, ...] | None) -> "LlamaCppRules":
+        """The same whatever the devices."""
+        return self
 
     def default_kv(self, _dtype: str) -> str:
         """f16, whatever the weights are in."""

@@ -18,8 +18,15 @@ class Engine(Protocol):
     def version(self) -> str:
         """The version that the rules hold for."""
 
+    @property
+    def step(self) -> int | None:
+        """Prompt tokens per forward that it reserves for; None where the model type decides."""
+
     def reading(self, chunk: int) -> "Engine":
         """The same engine, told to compute `chunk` prompt tokens at once."""
+
+    def on(self, vram: tuple[int, ...] | None) -> "Engine":
+        """The same engine with the settings that it chooses for devices of this memory; None: not told."""
 
     def kv_format(self, text: str) -> Format:
         """The KV format that `--kv-dtype` names. Raises UsageError for one that the engine does not have."""

@@ -34,8 +34,16 @@ class TransformersRules:
         except PackageNotFoundError:
             return PROVED_WITH
 
+    @property
+    def step(self) -> None:
+        """The model type decides."""
+
     def reading(self, _chunk: int) -> "TransformersRules":
         """The cache does not depend on it, but for what is held while a prompt is read: layers.in_chunks."""
+        return self
+
+    def on(self, _vram: tuple[int, ...] | None) -> "TransformersRules":
+        """The same whatever the devices."""
         return self
 
     def kv_format(self, text: str) -> Format:

@@ -15,6 +15,7 @@ from llmcli.estimate.engines.kv_types import FP8_DS_MLA, vllm_format
 from llmcli.estimate.engines.vllm_pages import Held, Policy, Pool
 from llmcli.estimate.facts import Attention, CrossAttention, Latent, Mixer, Recurrence
 from llmcli.estimate.layers import CROSS_ATTENTION, NO_CACHE, Layers, LayerSpec, grouped
+from llmcli.units import GIB
 
 READ_IN = "0.33.0"
 BLOCK = 16
@@ -22,6 +23,8 @@ INDEXED_BLOCK = 64
 """Blocks where a sparse-attention indexer has its keys in the pool: its kernel takes no others."""
 
 MAX_BATCHED_TOKENS = 2048
+_LARGE_GPU = 70 * GIB
+_LARGE_STEPS = 8192
 _STEPS_IN_FLIGHT = 2
 _LATENT_ALIGNMENT = 128
 _STATES = 2
@@ -50,9 +53,18 @@ class VllmRules:
     version: str = READ_IN
     max_batched_tokens: int = MAX_BATCHED_TOKENS
 
+    @property
+    def step(self) -> int:
+        """Its --max-num-batched-tokens."""
+        return self.max_batched_tokens
+
     def reading(self, chunk: int) -> "VllmRules":
         """With another --max-num-batched-tokens."""
         return replace(self, max_batched_tokens=chunk)
+
+    def on(self, vram: tuple[int, ...] | None) -> "VllmRules":
+        """With the larger steps that it takes on large GPUs."""
+        return replace(self, max_batched_tokens=_LARGE_STEPS) if vram and min(vram) >= _LARGE_GPU else self
 
     def default_kv(self, dtype: str) -> str:
         """The dtype that the model runs in."""

@@ -93,7 +93,7 @@ def trap(estimate: Estimate, model: Architecture) -> str | None:
             return f"{kept}: a cache of their keys and values would take {times(expanded / row)} as much"
         case Attention() if 0 < first.kv_heads < model.heads:
             factor = times(model.heads / first.kv_heads)
-            shared = f"{model.heads} attention heads share {first.kv_heads} KV heads"
+            shared = f"{model.heads} attention heads share {first.kv_heads} KV head{'s' if first.kv_heads > 1 else ''}"
             if estimate.engine == "transformers" and first.cached_heads == model.heads:
                 return f"{shared}, but {estimate.engine} keeps them per attention head: {factor} as much"
             return f"{shared}: the MHA formula would say {factor} as much"

@@ -10,9 +10,10 @@ def verdict(estimate: Estimate, paper: Paper) -> list[Line]:
     rows = [row for row in estimate.rows if row.fits is not None]
     if not rows:
         return []
-    if all(row.fits for row in rows):
+    fit = [bool(row.fits) for row in rows] + ([bool(estimate.mix.fits)] if estimate.mix else [])
+    if all(fit):
         says, style = "It fits", "bold green"
-    elif any(row.fits for row in rows):
+    elif any(fit):
         says, style = "Not everything fits", "bold yellow"
     else:
         says, style = "It does not fit", "bold red"
