@@ -25,7 +25,9 @@ _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kmgt]?i?b)?\s*", re.ASCII | re.IGNORECASE)
 _PER_SECOND = re.compile(r"\s*(/\s*s|ps)\s*$", re.IGNORECASE)
 _BITS = re.compile(r"[KMGT]i?b\b|bit")
 _SEVERAL = re.compile(r"\s*([0-9]{1,3})\s*[x×]\s*(.+)", re.ASCII | re.IGNORECASE)
-_DECIMAL = re.compile(r"(?<![0-9.])([0-9]+)\s*GB", re.ASCII | re.IGNORECASE)
+_DECIMAL = re.compile(
+    r"(?:^|[x×,\s])((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*)(?:\.[0-9]+)?)\s*GB", re.ASCII | re.IGNORECASE
+)
 _LEAST_BANDWIDTH = 10**6
 
 
@@ -81,8 +83,8 @@ def _decimal(vram: str | None) -> str | None:
     card = _DECIMAL.search(vram or "")
     if card is None:
         return None
-    size = bytes_text(parse_bytes(card[0], "--vram"))
-    return f"{card[0]} is {size}; a card sold as {card[1]} GB has {card[1]} GiB: --vram {card[1]}GiB"
+    size = bytes_text(parse_bytes(f"{card[1]}GB", "--vram"))
+    return f"{card[1]}GB is {size}; a card sold as {card[1]} GB has {card[1]} GiB: --vram {card[1]}GiB"
 
 
 def _quoted(text: str) -> str:

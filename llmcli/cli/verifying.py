@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from llmcli.cli.size_flags import Question
 from llmcli.errors import UsageError
-from llmcli.estimate.dtypes import canonical
+from llmcli.estimate.dtypes import BYTES, canonical
 from llmcli.estimate.plan import estimate
 from llmcli.estimate.render.proof import agrees
 from llmcli.estimate.report import Estimate, Row, VerifyPart
@@ -46,7 +46,8 @@ def verified(sized: Estimate, subject: Subject, asked: Question, how: How) -> Es
     from llmcli.engine.measure_cache import measure_cache
 
     rows = _in_one_piece(sized, subject, asked)
-    needed = max(row.total_bytes for row in rows)
+    weights = subject.architecture.params * BYTES[sized.kv.dtype]
+    needed = weights + max(row.kv_peak_bytes + row.activation_bytes for row in rows)
     sizes = [(row.context, row.batch) for row in rows]
     measured = measure_cache(subject.config or {}, sizes, how, sized.kv.dtype, needed)
     parts = tuple(_compared(one, row, sized.model.params, how) for one, row in zip(measured, rows, strict=True))

@@ -11,6 +11,7 @@ from llmcli.estimate.report import AdvicePart, Row
 from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.sizer import Sizer, sizer_of
 from llmcli.estimate.subject import Subject
+from llmcli.load_rules import INT8_DTYPE
 
 _KV_DTYPES = ("fp8", "q8_0", "q4_0", "int4")
 _QUANTS = {"transformers": ("int8", "nf4"), "llama.cpp": ("q8_0", "q4_k_m", "iq2_xxs"), "vllm": ("fp8", "awq")}
@@ -104,10 +105,11 @@ class Adviser:
         if self.subject.architecture.quantization and change.engine.name != _OTHER:
             return
         for name in named.get(change.engine.name, ()):
-            dtype = None if name == "int8" else change.request.dtype
+            dtype, flag = change.request.dtype, f"--quant {name}"
+            if name == "int8" and change.engine.name == "transformers" and dtype not in {None, INT8_DTYPE}:
+                dtype, flag = INT8_DTYPE, f"{flag} --dtype {INT8_DTYPE}"
             request = replace(change.request, quant=name, dtype=dtype)
-            freed = ("--dtype auto",) if change.request.dtype and dtype is None else ()
-            yield replace(change, flags=(*change.flags, *freed, f"--quant {name}"), request=request)
+            yield replace(change, flags=(*change.flags, flag), request=request)
 
     def _chunks(self, change: Change) -> Iterator[Change]:
         """Shorter pieces, where the engine reads prompts in pieces."""

@@ -61,11 +61,6 @@ class Architecture:
         return self.count.linear
 
     @property
-    def linear_rows(self) -> int:
-        """Output channels of those linear layers."""
-        return self.count.rows
-
-    @property
     def layer_count(self) -> int:
         """Number of decoder layers."""
         return len(self.layers)

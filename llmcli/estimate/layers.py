@@ -28,7 +28,8 @@ class LayerSpec:
     kind: transformers' name of the layer type. row_bytes: of one held row. max_tokens: the most tokens held once decode
     has begun; None holds all. state_bytes: held whatever the length. peak_tokens: the most tokens held at the end of
     prefill, None: the whole prompt. granule: rows are reserved in multiples of it, and `spare` of them more.
-    stride: tokens per row. pending_bytes: of each token whose row is not complete; at the end of prefill, of all.
+    stride: tokens per row. pending_bytes: of each token whose row is not complete; at the end of prefill, of all
+    that were read at once.
     overlap_bytes: held beside the rows as soon as there is one.
     chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the most that is held while it
     is read are the rows before a piece and the piece itself. tail_tokens: the last tokens may be held unquantized,
@@ -57,12 +58,21 @@ class LayerSpec:
         return self._bytes(held) + tail * self.tail_bytes + pending * self.pending_bytes
 
     def peak_bytes(self, tokens: int) -> int:
-        """Bytes at the end of a prefill of `tokens`; the most at the end of any of its pieces."""
+        """Bytes at the end of a prefill of `tokens`; in pieces, the most that each part takes after any."""
         return max(
             self.steady_bytes(tokens),
             self._bytes(self._read(tokens) if self.peak_tokens is None else min(tokens, self.peak_tokens))
-            + tokens * self.pending_bytes,
+            + self._pending(tokens) * self.pending_bytes,
         )
+
+    def _pending(self, tokens: int) -> int:
+        """The most tokens that wait for their rows at once: those of a piece, and those that the one before left."""
+        if self.chunk is None or self.chunk >= tokens:
+            return tokens
+        whole, rest = divmod(tokens, self.chunk)
+        pieces = min(whole, self.stride // math.gcd(self.chunk, self.stride))  # what they find waiting repeats
+        found = max(piece * self.chunk % self.stride for piece in range(pieces))
+        return max(found + self.chunk, whole * self.chunk % self.stride + rest)
 
     def _read(self, tokens: int) -> int:
         """The most tokens held at once while a prompt of `tokens` is read."""

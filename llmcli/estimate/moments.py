@@ -68,7 +68,10 @@ def chunk_note(moments: Moments, *, asked: bool = False) -> str:
 def _pieces(moments: Moments, *, asked: bool) -> str:
     if moments.chunk is None:
         return "in one piece, as llmcli reads this type"
-    whose = "" if asked else ", as llmcli does on a GPU"
+    whose = ", as llmcli does on a GPU"
+    if asked:
+        own = moments.activations.model.model_type in CONTINUABLE
+        whose = "" if own else ", where llmcli reads this type in one piece"
     past = "" if moments.whole_past is None else f", but in one piece past {moments.whole_past} (LongRoPE)"
     return f"by {moments.chunk} prompt tokens per forward{whose}{past}"
 

@@ -96,7 +96,10 @@ def kv_part(layers: Layers, dtype: str, inexact: tuple[str, ...]) -> KvPart:
 
 def _inexact(sizer: Sizer) -> tuple[str, ...]:
     """Why sizes are not exact: because of the model, of the engine, or of the format."""
-    return (*sizer.model.inexact, *sizer.engine.inexact(sizer.model), *sizer.kv.inexact)
+    chunk = sizer.moments.chunk
+    cut = chunk is not None and any(chunk % group.spec.stride for group in sizer.layers)
+    peak = (f"upper bound at the end of prefill: {chunk} tokens at once end within a compressed row",) if cut else ()
+    return (*sizer.model.inexact, *sizer.engine.inexact(sizer.model), *sizer.kv.inexact, *peak)
 
 
 def _assumptions(sizer: Sizer, request: SizeRequest, longest: Row) -> tuple[str, ...]:

@@ -63,8 +63,8 @@ class Row:
     kv_peak_bytes: int
     kv_allocated_bytes: int
     weights_bytes: int
-    activation_bytes: int | None
-    overhead_bytes: int | None
+    activation_bytes: int
+    overhead_bytes: int
     total_bytes: int
     vram_bytes: int | None
     fits: bool | None

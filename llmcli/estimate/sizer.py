@@ -24,7 +24,7 @@ class Sizer:
 
     engine: as it is told to read prompts. kv: the format of the cache; layers: what it holds, pieces: the same while a
     prompt is read as the engine does. overhead: bytes on each device. vram: bytes of each device, None where nothing is
-    asked about fitting. largest_layer: the share of the weights that the largest layer has.
+    asked about fitting. largest_layer: the share of the weights that the largest layer has, or the embedding.
     """
 
     model: Architecture
@@ -134,7 +134,8 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     if engine.name == "transformers" and (chunk := moments.chunk):
         moments = replace(moments, whole_past=one_piece_past(subject.config or {}))
         pieces = in_chunks(layers, chunk)
-    largest_layer = max((layer.count.total for layer in model.layers), default=0) / max(1, model.params)
+    wholes = (*(layer.count.total for layer in model.layers), model.vocabulary * model.hidden)
+    largest_layer = max(wholes) / max(1, model.params)
     return Sizer(
         model=model,
         engine=engine,

@@ -116,5 +116,7 @@ def test_decimal_gigabytes_are_understood_and_said():
     notice = asked(vram="24GB").notice
     assert "22.35 GiB" in notice
     assert "--vram 24GiB" in notice
-    assert asked(vram="24GiB").notice is asked(vram="23.5GB").notice is None
     assert "--vram 24GiB" in asked(vram="2x24GB").notice
+    assert asked(vram="24GiB").notice is None
+    assert "1.5GB is 1.40 GiB" in asked(vram="1.5GB").notice
+    assert "1,500GB is 1396.98 GiB" in asked(vram="1,500GB").notice

@@ -9,10 +9,10 @@ LLAMA = Attention(8, 128, 128)
 GIB = 2**30
 
 
-def row(context=4096, batch=1, *, kv=GIB, peak=None, weights=4 * GIB, activations=None, overhead=None, vram=None):
+def row(context=4096, batch=1, *, kv=GIB, peak=None, weights=4 * GIB, activations=0, overhead=0, vram=None):
     """A row that adds up: the total is that of the end of prefill."""
     peak = kv if peak is None else peak
-    total = weights + peak + (activations or 0) + (overhead or 0)
+    total = weights + peak + activations + overhead
     fits, room = (None, None) if vram is None else (total <= vram, vram - total)
     return Row(context, batch, kv, peak, kv, weights, activations, overhead, total, vram, fits, room)
 

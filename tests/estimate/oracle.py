@@ -53,7 +53,7 @@ def check_parameters(values: dict[str, object]) -> None:
     facts, model = facts_of(values), build(values)
     assert facts.params == sum(parameter.numel() for parameter in model.parameters())
     weights, rows = quantized_linears(values)
-    assert (facts.linear_params, facts.linear_rows) == (weights, rows)
+    assert (facts.linear_params, facts.count.rows) == (weights, rows)
 
 
 def quantized_linears(values: dict[str, object]) -> tuple[int, int]:

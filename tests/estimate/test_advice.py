@@ -64,6 +64,15 @@ def test_every_change_does_what_it_says(model, engine, share):
         assert part.saved_bytes > 0
 
 
+def test_int8_is_advised_in_the_dtype_that_it_runs_in():
+    changes = {
+        dtype: [part.change for part in advised(WIDE, replace(ASKED, dtype=dtype), TRANSFORMERS, 0.999).advice]
+        for dtype in (None, "float32")
+    }
+    assert "--quant int8" in changes[None]
+    assert "--quant int8 --dtype float16" in changes["float32"]
+
+
 def single(answer: Estimate) -> list[AdvicePart]:
     return [part for part in answer.advice if part.change.count("--") == 1]
 

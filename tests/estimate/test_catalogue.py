@@ -176,7 +176,7 @@ def test_advice_that_changes_the_dtype_says_so():
     subject = sources.find("qwen3-8b", None)
     advice = estimate(subject, SizeRequest(dtype="float32", vram=(24 * GIB,))).advice
     changes = [part.change for part in advice]
-    assert {"--dtype bfloat16", "--dtype auto --quant int8"} <= set(changes)
+    assert {"--dtype bfloat16", "--quant int8 --dtype float16"} <= set(changes)
 
 
 def test_a_mix_is_sized_request_by_request_and_counts_in_the_verdict():

@@ -4,6 +4,7 @@ import pytest
 import torch
 from oracle import build, resident_bytes, storage_of
 from tiny import tiny
+from tiny_latent import DEEPSEEK_V4
 from transformers import DynamicCache
 
 from llmcli.estimate.layers import in_chunks, peak_bytes, steady_bytes
@@ -35,3 +36,10 @@ def test_the_peak_is_that_of_the_cache(prompt, chunk, batch):
 def test_pieces_change_nothing_where_every_token_is_held():
     layers = storage_of(tiny("llama"))
     assert peak_bytes(in_chunks(layers, 16), 100) == peak_bytes(layers, 100) == steady_bytes(layers, 100)
+
+
+@pytest.mark.parametrize(("prompt", "chunk"), [(30, 16), (100, 24), (100, 32), (100, 500)])
+def test_no_more_tokens_wait_for_a_compressed_row_than_a_piece_leaves(prompt, chunk):
+    layers = in_chunks(storage_of(DEEPSEEK_V4), chunk)
+    held = most_held(DEEPSEEK_V4, prompt, chunk, 1)
+    assert held <= peak_bytes(layers, prompt) <= 1.1 * held

@@ -97,7 +97,7 @@ def test_markdown_is_a_github_table_with_the_sizes_of_csv(capsys, configs):
 def test_markdown_shows_columns_that_something_is_known_for():
     plain = markdown([estimate(rows=[row()])])
     assert "fits" not in plain
-    assert "activations" not in plain
+    assert "KV at prefill" not in plain
     full = markdown([estimate("a|<", [row(peak=2 * GIB, activations=GIB, overhead=0)], inexact=("guessed",))])
     assert "| KV | KV at prefill | weights | activations | overhead | total |" in full
     assert "| a\\|\\< | transformers | 4096 | 1 | ≈ 1.00 GiB | 2.00 GiB | 4.00 GiB | 1.00 GiB | 0 | 7.00 GiB |" in full

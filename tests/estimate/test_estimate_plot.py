@@ -48,7 +48,7 @@ def test_what_is_drawn_is_written_in_it(capsys, tmp_path, config):
 
 
 def test_parts_that_nothing_is_known_of_are_not_in_the_legend(tmp_path):
-    for overhead, there in ((None, False), (GIB, True)):
+    for overhead, there in ((0, False), (GIB, True)):
         rows = [row(context, kv=context * 2**20, overhead=overhead, vram=8 * GIB) for context in (1, 4096)]
         assert draw([estimate("plain name", rows)], tmp_path / "kv.svg")
         drawn = (tmp_path / "kv.svg").read_text(encoding="utf-8")

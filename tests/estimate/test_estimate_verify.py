@@ -88,6 +88,15 @@ def test_a_difference_is_shown_and_warned_about(capsys, monkeypatch, config):
     assert data["warnings"] == ["4 of 4 caches that were built differ from the estimate"]
 
 
+def test_a_real_model_is_not_built_where_its_weights_as_they_are_built_do_not_fit(capsys, monkeypatch, config):
+    data, _ = verified(capsys, config, "--kv-dtype", "float32")
+    memory = SimpleNamespace(available=4 * data["model"]["params"])
+    monkeypatch.setattr(measure_cache.psutil, "virtual_memory", lambda: memory)
+    asked = ["--context", "1", "--kv-dtype", "float32", "--overhead", "0"]
+    assert run(["estimate-kv", config, *asked, "--verify", "real"]) == 4
+    assert "building it takes" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("engine", "request_", "word"),
     [

@@ -45,10 +45,9 @@ class Bar:
 
 def bar(label: str, row: Row) -> Bar:
     """The bytes of a row at its largest moment; what is neither weights, overhead nor cache is activations."""
-    overhead = row.overhead_bytes or 0
-    rest = max(0, row.total_bytes - row.weights_bytes - overhead)
+    rest = max(0, row.total_bytes - row.weights_bytes - row.overhead_bytes)
     cache = min(rest, max(row.kv_bytes, row.kv_peak_bytes, row.kv_allocated_bytes))
-    return Bar(label, (row.weights_bytes, cache, rest - cache, overhead), row.vram_bytes, row.headroom_bytes)
+    return Bar(label, (row.weights_bytes, cache, rest - cache, row.overhead_bytes), row.vram_bytes, row.headroom_bytes)
 
 
 def picture(bars: Sequence[Bar], paper: Paper) -> list[Line]:

@@ -103,7 +103,5 @@ def trap(estimate: Estimate, model: Architecture) -> str | None:
 def constants(estimate: Estimate) -> str:
     """What is the same in every row."""
     row = estimate.rows[0]
-    text = f"weights: {size_text(row.weights_bytes)}"
-    if row.overhead_bytes is None:
-        return f"{text}, part of every total"
-    return f"{text} and overhead: {size_text(row.overhead_bytes)}, part of every total"
+    sizes = f"weights: {size_text(row.weights_bytes)} and overhead: {size_text(row.overhead_bytes)}"
+    return f"{sizes}, part of every total"

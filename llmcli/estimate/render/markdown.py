@@ -25,10 +25,6 @@ def markdown(estimates: Sequence[Estimate]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *body))
 
 
-def _size(size: int | None) -> str | None:
-    return None if size is None else size_text(size)
-
-
 def _text(text: str) -> str:
     return _MARKS.sub(r"\\\1", shown(text))
 
@@ -47,8 +43,8 @@ _COLUMNS: dict[str, _Cell] = {
     "KV": lambda one, row: f"{'' if one.kv.exact else '≈ '}{size_text(row.kv_bytes)}",
     _PEAK: lambda _, row: size_text(row.kv_peak_bytes),
     "weights": lambda _, row: size_text(row.weights_bytes),
-    "activations": lambda _, row: _size(row.activation_bytes),
-    "overhead": lambda _, row: _size(row.overhead_bytes),
+    "activations": lambda _, row: size_text(row.activation_bytes),
+    "overhead": lambda _, row: size_text(row.overhead_bytes),
     "total": lambda _, row: size_text(row.total_bytes),
     "fits": lambda _, row: fits_text(row) or None,
     "longest context": _longest,

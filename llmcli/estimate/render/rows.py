@@ -24,8 +24,7 @@ def size_layouts(rows: Sequence[Row]) -> list[Layout]:
     more = []
     if any(row.kv_allocated_bytes != row.kv_bytes for row in rows):
         more.append(size_column("KV\nreserved", rows, lambda row: row.kv_allocated_bytes))
-    if any(row.activation_bytes is not None for row in rows):
-        more.append(size_column("activations", rows, lambda row: row.activation_bytes))
+    more.append(size_column("activations", rows, lambda row: row.activation_bytes))
     if any(row.weights_bytes != rows[0].weights_bytes for row in rows):
         more.append(size_column("weights", rows, lambda row: row.weights_bytes))
     if any(row.overhead_bytes != rows[0].overhead_bytes for row in rows):
