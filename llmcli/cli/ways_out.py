@@ -71,11 +71,13 @@ def _smaller_model(name: str, place: Place, registry: Path | None) -> Iterator[s
 
 
 def _size(alias: str, place: Place, registry: Path | None) -> Iterator[int]:
-    from llmcli.estimate.sources import find
+    from llmcli.estimate.sources import known_alias
 
     try:
-        subject = find(alias, registry)
+        subject = known_alias(alias, registry)
     except LlmcliError:
+        return
+    if subject is None or subject.architecture.quantization not in {None, "bitsandbytes"}:
         return
     dtype = canonical(subject.architecture.dtype or "float32") or INT8_DTYPE
     need = need_of(Stored(subject.architecture, subject.stored_bytes or 0, None), Setting("none", dtype, place.kind))

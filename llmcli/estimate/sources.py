@@ -39,6 +39,17 @@ def find(argument: str | None, user_registry: Path | None) -> Subject:
         raise ModelError(f"{shown(argument)} cannot be read: {error.strerror or error}") from None
 
 
+def known_alias(alias: str, user_registry: Path | None) -> Subject | None:
+    """The model of an alias as far as this disk and the catalogue know it; None where the hub would have to be asked.
+
+    Raises as `find`.
+    """
+    located = locate(alias, load_registry(user_registry))
+    if located.original is None and located.hub is not None and catalogue.row_of(catalogue_key(located)) is None:
+        return None
+    return _entry_subject(located)
+
+
 def _find(argument: str | None, user_registry: Path | None) -> Subject:
     if argument is not None and argument.lower().endswith(".json") and (path := Path(argument)).is_file():
         return _config_subject(path, path.parent.resolve().name if path.name == CONFIG else path.stem)

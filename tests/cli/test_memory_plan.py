@@ -238,6 +238,23 @@ def test_a_smaller_model_is_one_that_the_person_has(machine, tmp_path):
     assert "1. a smaller model: mine" in refusal(registry=own)[1][0]
 
 
+def test_a_smaller_model_is_none_that_chat_refuses_and_none_that_the_hub_must_be_asked_about(
+    machine, tmp_path, monkeypatch
+):
+    def asked(*_arguments):
+        raise AssertionError
+
+    monkeypatch.setattr("llmcli.models.hub_header.read_headers", asked)
+    own = tmp_path / "own.toml"
+    own.write_text('[models.unknown]\nsource = "hub:org/unknown"\n')
+    for free in (14.5, 45):
+        machine(free)
+        hint = refusal(Weights(LLAMA_8B | {"num_hidden_layers": 500}, 10**12, "bfloat16"), registry=own)[1]
+        smaller = [way for way in hint if "a smaller model" in way]
+        assert smaller
+        assert "gpt-oss" not in smaller[0]
+
+
 def test_free_memory_bounds_the_context_and_is_named(llmcli, long, monkeypatch):
     free_for(monkeypatch, 4200)
     ran = llmcli("chat", long, "-p", "hi", "--max-new-tokens", 2, "--json")
