@@ -7,6 +7,7 @@ from typing import Any
 from llmcli.cli.hardware import Place, place_of
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
+from llmcli.estimate import experts
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import DTYPE, Config
 from llmcli.estimate.dtypes import BYTES, canonical
@@ -20,8 +21,6 @@ from llmcli.models.gguf import GgufHeader
 from llmcli.models.locate import Located
 from llmcli.models.packed import packed_in
 from llmcli.units import bytes_text
-
-_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Fit:
 
 def gguf_weights(header: GgufHeader) -> Weights:
     """What a GGUF file becomes when it is converted."""
-    config = {_EXPERTS[0]: header.field("expert_count")}
+    config = {experts.NUMBER[0]: header.field("expert_count")}
     sized = _known(lambda: from_gguf(header))
     return Weights(config, BYTES[GGUF_DTYPE] * header.params, GGUF_DTYPE, packed_in(header).bits, sized)
 
@@ -117,9 +116,9 @@ def stored_of(weights: Weights) -> Stored:
     """The model's facts; without an architecture where its family cannot be sized."""
     config = weights.config
     architecture = weights.architecture or _known(lambda: from_config(Config("config.json", config)))
-    experts = any(config.get(key) for key in _EXPERTS)
+    mixture = any(config.get(key) for key in experts.NUMBER)
     dtype = canonical(weights.stored_dtype) if weights.stored_dtype else None
-    return Stored(architecture, weights.stored_bytes, dtype, stored_quant(config), experts)
+    return Stored(architecture, weights.stored_bytes, dtype, stored_quant(config), mixture)
 
 
 def _known(read: Callable[[], Architecture]) -> Architecture | None:

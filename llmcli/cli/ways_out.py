@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmcli.cli.fitting import Fit
 from llmcli.cli.hardware import Place, gpus, memory, torch_build
@@ -12,6 +13,9 @@ from llmcli.estimate.dtypes import canonical
 from llmcli.estimate.fit import Setting, Stored, need_of
 from llmcli.load_rules import INT8_DTYPE
 from llmcli.units import bytes_text
+
+if TYPE_CHECKING:
+    from llmcli.models.registry import Registry
 
 _SHORTEST = 256
 
@@ -63,18 +67,19 @@ def _smaller_model(name: str, place: Place, registry: Path | None) -> Iterator[s
     """The largest model of the registry that fits, as far as its size is known without fetching it."""
     from llmcli.models.registry import load_registry
 
-    others = [alias for alias in load_registry(registry).names() if alias != name]
-    fitting = [(size, alias) for alias in others for size in _size(alias, place, registry)]
+    known = load_registry(registry)
+    others = [alias for alias in known.names() if alias != name]
+    fitting = [(size, alias) for alias in others for size in _size(alias, place, known)]
     if fitting:
         size, alias = max(fitting)
         yield f"a smaller model: {alias}, {bytes_text(size)}"
 
 
-def _size(alias: str, place: Place, registry: Path | None) -> Iterator[int]:
+def _size(alias: str, place: Place, known: "Registry") -> Iterator[int]:
     from llmcli.estimate.sources import known_alias
 
     try:
-        subject = known_alias(alias, registry)
+        subject = known_alias(alias, known)
     except LlmcliError:
         return
     if subject is None or subject.architecture.quantization not in {None, "bitsandbytes"}:

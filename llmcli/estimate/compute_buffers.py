@@ -1,10 +1,6 @@
 """What llama.cpp and vLLM reserve for one forward: buffers for the most tokens that they compute at once."""
 
-from collections.abc import Mapping
-
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.engines.llama_cpp import UBATCH
-from llmcli.estimate.engines.vllm import MAX_BATCHED_TOKENS
 
 VLLM_SEQUENCES = 256
 _FLOAT32 = 4
@@ -32,7 +28,3 @@ def vllm_profile(model: Architecture, element: int, tokens: int) -> int:
         3 * model.hidden + 4 * model.heads * model.head_dim,
     )
     return max(tokens * width * element, VLLM_SEQUENCES * model.vocabulary * (element + _FLOAT32))
-
-
-CHUNKS: Mapping[str, int] = {"llama.cpp": UBATCH, "vllm": MAX_BATCHED_TOKENS}
-"""Tokens per forward that an engine reserves for, unless it is told otherwise."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from llmcli.estimate.activation_factors import factors_of
 from llmcli.estimate.activations import Activations, Forward, activations_of
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.compute_buffers import CHUNKS, llama_cpp_buffer, vllm_profile
+from llmcli.estimate.compute_buffers import llama_cpp_buffer, vllm_profile
 from llmcli.estimate.dtypes import BYTES, Format
+from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.facts import Recurrence
 from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
 
@@ -38,7 +39,7 @@ class Moments:
 
     def decode(self, context: int, batch: int) -> int:
         """Bytes at the largest moment of a decode step; engines that reserve take the same as before."""
-        if self.engine in CHUNKS:
+        if ENGINES[self.engine].step is not None:
             return self.prefill(context, batch)
         return self.activations.step(batch, context)
 
@@ -50,9 +51,7 @@ def moments_of(model: Architecture, engine: str, chunk: int | None, kv: Format, 
 
 def default_chunk(model: Architecture, engine: str) -> int | None:
     """Prompt tokens per forward: in transformers what llmcli's own engine does, which reads some types in one piece."""
-    if engine in CHUNKS:
-        return CHUNKS[engine]
-    return CUDA_CHUNK if model.model_type in CONTINUABLE else None
+    return ENGINES[engine].step or (CUDA_CHUNK if model.model_type in CONTINUABLE else None)
 
 
 def chunk_note(moments: Moments, *, asked: bool = False) -> str:

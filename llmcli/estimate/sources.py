@@ -39,12 +39,12 @@ def find(argument: str | None, user_registry: Path | None) -> Subject:
         raise ModelError(f"{shown(argument)} cannot be read: {error.strerror or error}") from None
 
 
-def known_alias(alias: str, user_registry: Path | None) -> Subject | None:
+def known_alias(alias: str, registry: Registry) -> Subject | None:
     """The model of an alias as far as this disk and the catalogue know it; None where the hub would have to be asked.
 
     Raises as `find`.
     """
-    located = locate(alias, load_registry(user_registry))
+    located = locate(alias, registry)
     if located.original is None and located.hub is not None and catalogue.row_of(catalogue_key(located)) is None:
         return None
     return _entry_subject(located)

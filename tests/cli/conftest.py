@@ -1,6 +1,7 @@
 """A tiny model on disk, and a way to run the program in this process."""
 
 import json
+import sys
 import textwrap
 from types import SimpleNamespace
 
@@ -102,3 +103,38 @@ def stuck_prefill(tmp_path):
 def slow_import(tmp_path):
     """A program that says `importing` on stderr before it imports torch, and then takes its time."""
     return _customized(tmp_path, "torch", 'sys.stderr.write("importing\\n"); sys.stderr.flush(); time.sleep(20)')
+
+
+class NVMLError(Exception):
+    pass
+
+
+@pytest.fixture
+def nvml(monkeypatch):
+    """Make NVML find GPUs of the given names; memory: free and total bytes of GPU i, without it i and 100 + i."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+
+    def find(*names, memory=lambda i: (i, 100 + i)):
+        def handle(uuid):
+            if uuid not in {f"GPU-{i}" for i in range(len(names))}:
+                raise NVMLError
+            return int(uuid.removeprefix("GPU-"))
+
+        def sizes(i):
+            free, total = memory(i)
+            return SimpleNamespace(free=free, total=total)
+
+        fake = SimpleNamespace(
+            NVMLError=NVMLError,
+            nvmlInit=lambda: None,
+            nvmlShutdown=lambda: None,
+            nvmlDeviceGetCount=lambda: len(names),
+            nvmlDeviceGetHandleByIndex=lambda i: i,
+            nvmlDeviceGetHandleByUUID=handle,
+            nvmlDeviceGetName=lambda i: names[i],
+            nvmlDeviceGetMemoryInfo=sizes,
+        )
+        monkeypatch.setitem(sys.modules, "pynvml", fake)
+
+    return find

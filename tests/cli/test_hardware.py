@@ -1,7 +1,6 @@
 """Devices and free memory, told without torch."""
 
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -9,43 +8,12 @@ from llmcli.cli import hardware
 from llmcli.cli.hardware import Place, gpus, place_of, torch_build
 
 
-class NVMLError(Exception):
-    pass
-
-
-@pytest.fixture
-def nvml(monkeypatch):
-    """Make NVML find GPUs of the given names; the free memory of each is its number."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
-
-    def find(*names):
-        def handle(uuid):
-            if uuid not in {f"GPU-{i}" for i in range(len(names))}:
-                raise NVMLError
-            return int(uuid.removeprefix("GPU-"))
-
-        fake = SimpleNamespace(
-            NVMLError=NVMLError,
-            nvmlInit=lambda: None,
-            nvmlShutdown=lambda: None,
-            nvmlDeviceGetCount=lambda: len(names),
-            nvmlDeviceGetHandleByIndex=lambda i: i,
-            nvmlDeviceGetHandleByUUID=handle,
-            nvmlDeviceGetName=lambda i: names[i],
-            nvmlDeviceGetMemoryInfo=lambda i: SimpleNamespace(free=i, total=100 + i),
-        )
-        monkeypatch.setitem(sys.modules, "pynvml", fake)
-
-    return find
-
-
 def test_without_library_or_driver_there_is_no_gpu(nvml, monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert gpus() == ()
 
     def no_driver():
-        raise NVMLError
+        raise sys.modules["pynvml"].NVMLError
 
     nvml("A")
     monkeypatch.setattr(sys.modules["pynvml"], "nvmlInit", no_driver)

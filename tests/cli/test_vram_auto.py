@@ -1,40 +1,19 @@
 """`--vram auto`: the GPUs of this machine, what is free on each, and what to write where there are none."""
 
 import json
-import sys
-from types import SimpleNamespace
+from functools import partial
 
 import pytest
 
 from llmcli.cli.app import run
 
-MIB = 2**20
-
-
-class NVMLError(Exception):
-    pass
+GIB = 2**30
 
 
 @pytest.fixture
-def nvml(monkeypatch):
+def cards(nvml):
     """Make NVML find GPUs of these names, with 1, 2, … GiB free of 80."""
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
-
-    def find(*names):
-        memory = [SimpleNamespace(free=(i + 1) * 1024 * MIB, total=80 * 1024 * MIB) for i in range(len(names))]
-        fake = SimpleNamespace(
-            NVMLError=NVMLError,
-            nvmlInit=lambda: None,
-            nvmlShutdown=lambda: None,
-            nvmlDeviceGetCount=lambda: len(names),
-            nvmlDeviceGetHandleByIndex=lambda i: i,
-            nvmlDeviceGetName=lambda i: names[i],
-            nvmlDeviceGetMemoryInfo=lambda i: memory[i],
-        )
-        monkeypatch.setitem(sys.modules, "pynvml", fake)
-
-    return find
+    return partial(nvml, memory=lambda i: ((i + 1) * GIB, 80 * GIB))
 
 
 def answer(capsys) -> dict:
@@ -42,8 +21,8 @@ def answer(capsys) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_free_memory_of_all_gpus_is_what_it_has_to_fit_into(capsys, nvml):
-    nvml("NVIDIA H200", b"NVIDIA L4")
+def test_free_memory_of_all_gpus_is_what_it_has_to_fit_into(capsys, cards):
+    cards("NVIDIA H200", b"NVIDIA L4")
     data = answer(capsys)
     assert data["gpus"] == [
         {"index": 0, "name": "NVIDIA H200", "total_bytes": 80 * 2**30, "free_bytes": 2**30},
@@ -52,15 +31,15 @@ def test_free_memory_of_all_gpus_is_what_it_has_to_fit_into(capsys, nvml):
     assert data["rows"][0]["vram_bytes"] == 3 * 2**30
 
 
-def test_gpus_that_are_hidden_do_not_count(capsys, nvml, monkeypatch):
-    nvml("A", "A")
+def test_gpus_that_are_hidden_do_not_count(capsys, cards, monkeypatch):
+    cards("A", "A")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     data = answer(capsys)
     assert [gpu["free_bytes"] for gpu in data["gpus"]] == [2 * 2**30]
 
 
-def test_the_table_shows_total_and_free(capsys, nvml):
-    nvml("NVIDIA H200")
+def test_the_table_shows_total_and_free(capsys, cards):
+    cards("NVIDIA H200")
     assert run(["estimate-kv", "--vram", "AUTO"]) == 0
     assert "GPU 0, NVIDIA H200: 1.00 GiB of 80.00 GiB free" in capsys.readouterr().out
 
@@ -73,8 +52,8 @@ def test_the_table_shows_total_and_free(capsys, nvml):
         (("A",), "", "finds no NVIDIA GPU"),
     ],
 )
-def test_without_a_gpu_it_says_what_to_write(capsys, nvml, monkeypatch, names, visible, word):
-    nvml(*names)
+def test_without_a_gpu_it_says_what_to_write(capsys, cards, monkeypatch, names, visible, word):
+    cards(*names)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert run(["estimate-kv", "--vram", "auto"]) == 2
