@@ -16,7 +16,7 @@ import torch
 from llmcli.cli.fetching import find, prepare
 from llmcli.engine.attention import NAME
 from llmcli.engine.cache import new_cache
-from llmcli.engine.generate import forward
+from llmcli.engine.decode.eager import forward
 from llmcli.engine.start import start_engine
 from llmcli.inference import LoadRequest
 

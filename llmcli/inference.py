@@ -13,8 +13,10 @@ from llmcli.errors import LlmcliError
 
 Role = Literal["system", "user", "assistant"]
 FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupted", "error"]
-Quant = Literal["none", "int8", "nf4", "fp4"]
-QuantChoice = Literal["auto", "none", "int8", "nf4", "fp4"]
+Quant = Literal["none", "int8", "nf4", "fp4", "int4"]
+QuantChoice = Literal["auto", "none", "int8", "nf4", "fp4", "int4"]
+DecodeChoice = Literal["auto", "eager", "graph", "compiled"]
+Speculation = Literal["none", "ngram"]
 CacheSource = Literal["none", "live", "session"]
 MissReason = Literal["prefix_changed", "expired", "evicted", "model_changed", "not_croppable"]
 Clock = Callable[[], float]
@@ -55,6 +57,20 @@ class LoadRequest:
     packed_type: str | None = None
     weights_only: bool = False
     """Load without a tokenizer: enough for `bench`, which feeds ids."""
+    decode: DecodeChoice = "auto"
+    """The decode path; `auto` takes what is known to be fastest for model and device."""
+    speculate: Speculation = "none"
+    """Where drafts of the next tokens come from when there is no draft model."""
+    draft: "LoadRequest | None" = None
+    """A smaller model of the same tokenizer that drafts tokens."""
+    kv_dtype: str = "auto"
+    """What K and V are kept in: `auto` is the model's dtype; others are lossy."""
+    kv_offload: bool = False
+    """Keep K and V in main memory, all but those of the layer at work."""
+    prefill_chunk: int | None = None
+    """Prompt tokens per forward; None lets the engine choose."""
+    spread: bool = False
+    """Lay the layers out over all devices that there are (`--device-map auto`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +150,7 @@ class GenerateRequest:
 
     ignore_eos: run to max_new_tokens whatever comes (bench). stop: texts that end the answer, never part of it.
     reuse_cache: continue the cache of the last such request as far as the ids agree, and keep this one's.
+    beside: prompts of exactly as many ids, run beside it as further rows of one batch (bench).
     """
 
     prompt: tuple[Message, ...] | tuple[int, ...]
@@ -141,6 +158,7 @@ class GenerateRequest:
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
     reuse_cache: bool = False
+    beside: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +171,24 @@ class PrefillProgress:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One generated token: its id, the text it completed (often, but not always, its own) and its arrival."""
+    """One generated token: its id, the text it completed (often, but not always, its own) and its arrival.
+
+    beside: the ids that the other rows of a batch got in the same step.
+    """
 
     token_id: int
     text: str
     arrived: float
+    beside: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Raw facts of one request: token counts, and clock readings in seconds of the engine's clock.
 
-    A reading is None when the request ended before that event. `arrivals` has one reading per generated token.
+    A reading is None when the request ended before that event. `arrivals` has one reading per generated token. Counts
+    are those of one row of a batch of `batch` sequences. steps: decode forwards. drafted, accepted: tokens that
+    speculation proposed, and those of them that the model agreed with.
     cache_break_at: the position from which a cache that was there did not agree with the prompt, None where it agreed
     to its end or there was none. cache_age: seconds since its last use. miss_reason: why less than all of it was used.
     """
@@ -191,6 +215,9 @@ class Trace:
     cache_age: float | None = None
     cache_break_at: int | None = None
     miss_reason: MissReason | None = None
+    drafted: int = 0
+    accepted: int = 0
+    batch: int = 1
 
     @property
     def generated(self) -> int:

@@ -1,11 +1,11 @@
 """The phase-timed loop: one prefill, then n - 1 decode steps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
+from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.inference import Clock, FinishReason
 
 
@@ -19,18 +19,19 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """An id known to the host at clock reading `at`; `ends` says why it is the last one, if it is."""
+    """The ids of one position, one per row, known to the host at clock reading `at`.
 
-    token_id: int
+    ends: why it is the last position, if it is. The first row decides; the others go along with it.
+    """
+
+    ids: Ids
     at: float
     ends: FinishReason | None
 
-
-def forward(model: Any, ids: torch.Tensor, cache: Any) -> torch.Tensor:
-    """Run ids (1, n) after what `cache` holds; returns the logits (1, vocabulary) of the last position only."""
-    output = model(input_ids=ids, cache=cache, use_cache=True, logits_to_keep=1)
-    logits: torch.Tensor = output.logits[:, -1]
-    return logits
+    @property
+    def token_id(self) -> int:
+        """The first row's id."""
+        return self.ids[0]
 
 
 def synchronize(device: torch.device) -> None:
@@ -43,30 +44,29 @@ def synchronize(device: torch.device) -> None:
 
 @torch.inference_mode()
 def generate(
-    model: Any,
-    cache: Any,
+    path: DecodePath,
     prompt: torch.Tensor,
     *,
     chunk: int,
-    sample: Callable[[torch.Tensor], int],
     check: Callable[[int], FinishReason | None],
     clock: Clock,
 ) -> Iterator[Evaluated | Generated]:
-    """Evaluate `prompt` (1, n) in chunks, then yield one id after the other until `check` says why it was the last.
+    """Evaluate `prompt` (rows, n) in chunks, then yield one position after the other until `check` ends it.
 
-    Closing the iterator ends the request: between two chunks, or between two ids. No forward follows the last id.
+    Closing the iterator ends the request: between two chunks, or between two positions. No step follows the last one.
     """
     done = 0
     for ids in prompt.split(chunk, dim=1):
-        logits = forward(model, ids, cache)
+        logits = path.prefill(ids)
         synchronize(prompt.device)
         done += ids.shape[1]
         yield Evaluated(done, clock())
+    positions: Sequence[Ids] = (path.first(logits),)
     while True:
-        token_id = sample(logits)
         at = clock()
-        ends = check(token_id)
-        yield Generated(token_id, at, ends)
-        if ends:
-            return
-        logits = forward(model, prompt.new_tensor([[token_id]]), cache)
+        for ids_known in positions:
+            ends = check(ids_known[0])
+            yield Generated(ids_known, at, ends)
+            if ends:
+                return
+        positions = path.step(positions[-1])

@@ -10,6 +10,9 @@ from llmcli.engine.architectures import frequency_switch
 from llmcli.engine.cache import crop, croppable, holds, kv_bytes, new_cache
 from llmcli.inference import MissReason
 
+Rows = tuple[tuple[int, ...], ...]
+"""The ids of each sequence of a batch; usually of one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -31,7 +34,7 @@ class LiveCache:
         """`config`: the model's."""
         self._config = config
         self._cache: DynamicCache | None = None
-        self._ids: tuple[int, ...] = ()
+        self._rows: Rows = ()
         self._used_at = 0.0
         self._lost = False
 
@@ -40,8 +43,8 @@ class LiveCache:
         """What the cache takes."""
         return 0 if self._cache is None else kv_bytes(self._cache)
 
-    def match(self, prompt: Sequence[int], now: float) -> Match:
-        """How much of `prompt` the cache can serve: the common prefix of ids, but never the last one.
+    def match(self, prompts: Rows, now: float) -> Match:
+        """How much of `prompts`, all of one length, the cache can serve: the common prefix, but never the last ids.
 
         The last id is always evaluated, because the answer begins with its logits. A prompt that ends inside the cache
         does not break it: nothing that could have been reused is lost.
@@ -49,22 +52,28 @@ class LiveCache:
         if self._cache is None:
             return Match(miss_reason="evicted" if self._lost else None)
         age = now - self._used_at
-        common = common_prefix(self._ids, prompt)
-        break_at = common if common < min(len(self._ids), len(prompt)) else None
-        cached = min(common, len(prompt) - 1)
-        if cached and not self._can_serve(cached, len(prompt)):
+        length, held = len(prompts[0]), self._length
+        same = len(self._rows) == len(prompts)
+        common = min(map(common_prefix, self._rows, prompts)) if same else 0
+        break_at = common if common < min(held, length) else None
+        cached = min(common, length - 1)
+        if cached and not self._can_serve(cached, length):
             return Match(0, age, break_at, "not_croppable")
         return Match(cached, age, break_at, None if break_at is None else "prefix_changed")
 
+    @property
+    def _length(self) -> int:
+        return len(self._rows[0]) if self._rows else 0
+
     def _can_serve(self, cached: int, prompt: int) -> bool:
         switch = frequency_switch(self._config)
-        if switch is not None and max(prompt, len(self._ids)) > switch:
+        if switch is not None and max(prompt, self._length) > switch:
             return False
-        return cached == len(self._ids) or croppable(self._cache)
+        return cached == self._length or croppable(self._cache)
 
     def begin(self, cached: int) -> DynamicCache:
         """The cache to run a request in: the first `cached` tokens of this one, as `match` allows, or an empty one."""
-        self._ids = ()
+        self._rows = ()
         if self._cache is None or cached == 0:
             self._cache = None  # its memory is free before the new one grows
             self._cache = new_cache(self._config)
@@ -72,19 +81,19 @@ class LiveCache:
             crop(self._cache, cached)
         return self._cache
 
-    def keep(self, ids: tuple[int, ...], now: float) -> None:
-        """Vouch for `ids`, those that have been forwarded; a cache that holds anything else is dropped."""
-        if self._cache is None or not holds(self._cache, len(ids)):
+    def keep(self, rows: Rows, now: float) -> None:
+        """Vouch for the ids of `rows`, those that have been forwarded; a cache that holds anything else is dropped."""
+        if self._cache is None or not holds(self._cache, len(rows[0])):
             self.drop()
             return
-        self._ids, self._used_at, self._lost = ids, now, False
+        self._rows, self._used_at, self._lost = rows, now, False
 
     def drop(self) -> None:
         """Give up the cache and its memory, whoever still refers to it (a traceback does, after a failure)."""
         if self._cache is not None:
             self._cache.layers.clear()
             self._lost = True
-        self._cache, self._ids = None, ()
+        self._cache, self._rows = None, ()
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

@@ -9,9 +9,9 @@ from llmcli.engine import device as devices
 from llmcli.engine.attention import use_grouped_attention
 from llmcli.engine.cache import kv_bytes, new_cache
 from llmcli.engine.checkpoint import load_model, load_tokenizer, read_config, resolve_dtype
+from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
 from llmcli.engine.failures import translate
-from llmcli.engine.generate import forward
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quantize import choose_quant, stored_as
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory

@@ -1,4 +1,6 @@
-"""Logits to the next id."""
+"""Logits to the next ids."""
+
+from collections.abc import Sequence
 
 import torch
 from transformers import (
@@ -15,13 +17,13 @@ from llmcli.inference import Sampling
 
 
 class Sampler:
-    """Chooses one id per call; built once per request from transformers' processors.
+    """Chooses one id per row and call; built once per request from transformers' processors.
 
     The order is that of transformers' `generate`: repetition penalty, temperature, top-k, top-p, min-p.
     """
 
     def __init__(self, sampling: Sampling, prompt: torch.Tensor) -> None:
-        """`prompt`: ids (1, n) on the model's device."""
+        """`prompt`: ids (rows, n) on the model's device."""
         self._greedy = sampling.greedy
         self._processors = LogitsProcessorList()
         self._seen = prompt if sampling.repetition_penalty != 1 else None
@@ -42,10 +44,15 @@ class Sampler:
         if sampling.min_p:
             self._processors.append(MinPLogitsWarper(float(sampling.min_p)))
 
-    def __call__(self, logits: torch.Tensor) -> int:
-        """The next id, from logits (1, vocabulary). Raises LlmcliError when the logits are not finite numbers."""
+    def __call__(self, logits: torch.Tensor) -> tuple[int, ...]:
+        """The next id of each row, from logits (rows, vocabulary). Raises LlmcliError when they are not finite."""
+        # One transfer brings both the ids and the check to the host.
+        return known(self.choose(logits).tolist())
+
+    def choose(self, logits: torch.Tensor) -> torch.Tensor:
+        """The next ids (rows,) on the device of logits (rows, vocabulary), -1 where those are not finite numbers."""
         if self._processors:
-            seen = self._seen if self._seen is not None else logits.new_zeros((1, 0), dtype=torch.long)
+            seen = self._seen if self._seen is not None else logits.new_zeros((len(logits), 0), dtype=torch.long)
             scores = self._processors(seen, logits.float())
         else:
             scores = logits
@@ -53,21 +60,24 @@ class Sampler:
         finite = torch.isfinite(best)
         if not self._greedy or self._processors:
             index = self._choose(scores, finite)
-        # One transfer brings both the id and the check to the host.
-        token = int(torch.where(finite, index, -1))
-        if token < 0:
-            raise LlmcliError(
-                f"the model's logits are not finite numbers (the largest is {float(best)})",
-                "Weights may be damaged, or the dtype too narrow: try --dtype float32 or bfloat16.",
-            )
         if self._seen is not None:
-            self._seen = torch.cat((self._seen, index.view(1, 1)), dim=-1)
-        return token
+            self._seen = torch.cat((self._seen, index.view(-1, 1)), dim=-1)
+        return torch.where(finite, index, -1)
 
     def _choose(self, scores: torch.Tensor, finite: torch.Tensor) -> torch.Tensor:
         if self._greedy:
             return scores.argmax(-1)
         weights = scores.softmax(-1)
         # Drawing from NaN is an error of its own; what is drawn here instead is thrown away by the caller.
-        weights = torch.where(finite, weights, torch.ones_like(weights))
-        return torch.multinomial(weights, 1, generator=self._random)[0]
+        weights = torch.where(finite[:, None], weights, torch.ones_like(weights))
+        return torch.multinomial(weights, 1, generator=self._random)[:, 0]
+
+
+def known(ids: Sequence[int]) -> tuple[int, ...]:
+    """Ids that a sampler chose, on the host. Raises LlmcliError for one that came from logits that are no numbers."""
+    if min(ids) < 0:
+        raise LlmcliError(
+            "the model's logits are not finite numbers",
+            "Weights may be damaged, or the dtype too narrow: try --dtype float32 or bfloat16.",
+        )
+    return tuple(ids)

@@ -7,9 +7,11 @@ import torch
 
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import frequency_switch
+from llmcli.engine.decode.choose import begin_path
+from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
-from llmcli.engine.live_cache import LiveCache, Match
+from llmcli.engine.live_cache import LiveCache, Match, Rows
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.prompt import encode, render
 from llmcli.engine.sample import Sampler
@@ -33,7 +35,13 @@ class Marks:
     prefill_ended: float | None = None
     arrivals: list[float] = field(default_factory=list)
     evaluated: int = 0
-    generated: list[int] = field(default_factory=list)
+    generated: list[Ids] = field(default_factory=list)
+    path: DecodePath | None = None
+
+    def forwarded(self, rows: Rows, cached: int) -> Rows:
+        """The ids of each row that have been run through the model: the last ones that were generated have not."""
+        made = self.generated[:-1]
+        return tuple((*ids[: cached + self.evaluated], *(at[row] for at in made)) for row, ids in enumerate(rows))
 
 
 class Serving:
@@ -54,26 +62,33 @@ class Serving:
         marks = Marks(submitted, taken=self._clock())
         ids = self._prompt_ids(marks)
         self._refuse_without_room(len(ids))
+        rows = (ids, *self._request.beside)
         if not self._reuses:
             self._live.drop()
             self._live = LiveCache(self._loaded.model.config)
-        match = self._live.match(ids, self._clock())
+        match = self._live.match(rows, self._clock())
         devices.reset_peak(self._loaded.device)
         error: LlmcliError | None = None
         try:
-            reason = self._answer(ids, match, marks)
+            reason = self._answer(rows, match, marks)
+            self._settle(rows, match, marks)
         except Exception as raised:  # noqa: BLE001 - whatever happens, the answer so far and its figures are kept
             error = translate(raised, "answering", self._memory_cure(len(ids)))
             reason = "memory" if isinstance(error, OutOfMemory) else "error"
         trace = self._trace(marks, len(ids), match, reason, error)
-        self._leave_cache(ids, match, marks, trace)
+        self._leave_cache(rows, match, marks, trace)
         return trace
 
     @property
     def _reuses(self) -> bool:
         return self._request.reuse_cache and self._loaded.info.cache_reuse
 
-    def _leave_cache(self, ids: tuple[int, ...], match: Match, marks: Marks, trace: Trace) -> None:
+    def _settle(self, rows: Rows, match: Match, marks: Marks) -> None:
+        """Leave the cache with exactly what the answer is made of; a decode path may have run ahead of it."""
+        if marks.path is not None:
+            marks.path.settle(len(marks.forwarded(rows, match.cached)[0]))
+
+    def _leave_cache(self, rows: Rows, match: Match, marks: Marks, trace: Trace) -> None:
         """Keep the cache for the next request, with exactly the ids that have been forwarded, or let go of it.
 
         After a failure it may hold half a forward, and on a GPU the failure may be that of an earlier kernel.
@@ -81,7 +96,7 @@ class Serving:
         if trace.error is not None or not self._reuses:
             self._live.drop()
         elif marks.prefill_started is not None:
-            self._live.keep((*ids[: match.cached + marks.evaluated], *marks.generated[:-1]), trace.ended)
+            self._live.keep(marks.forwarded(rows, match.cached), trace.ended)
         if isinstance(trace.error, OutOfMemory):
             devices.release(self._loaded.device)
 
@@ -107,23 +122,23 @@ class Serving:
             f"Shorten the prompt{other}.",
         )
 
-    def _answer(self, ids: tuple[int, ...], match: Match, marks: Marks) -> FinishReason:
+    def _answer(self, rows: Rows, match: Match, marks: Marks) -> FinishReason:
         """Drive the loop until it ends by itself or a cancel is set."""
-        prompt = torch.tensor([ids], device=self._loaded.device)
-        sample = Sampler(self._request.sampling, prompt)
-        stopping = self._stopping(len(ids))
-        rest = len(ids) - match.cached
+        prompt = torch.tensor(rows, device=self._loaded.device)
+        length = prompt.shape[1]
+        sampler = Sampler(self._request.sampling, prompt)
+        stopping = self._stopping(length)
+        rest = length - match.cached
         self._emit(PrefillProgress(0, rest))
         if self._cancel.is_set():
             return "interrupted"
         cache = self._live.begin(match.cached)
+        marks.path = begin_path(self._loaded, cache, sampler, prompt)
         marks.prefill_started = self._clock()
         steps = generate(
-            self._loaded.model,
-            cache,
+            marks.path,
             prompt[:, match.cached :],
-            chunk=self._chunk(len(ids)),
-            sample=sample,
+            chunk=self._chunk(length),
             check=stopping.check,
             clock=self._clock,
         )
@@ -133,7 +148,7 @@ class Serving:
                 self._emit(PrefillProgress(step.count, rest))
             else:
                 marks.arrivals.append(step.at)
-                marks.generated.append(step.token_id)
+                marks.generated.append(step.ids)
                 self._emit(step)
                 if step.ends:
                     return step.ends
@@ -161,12 +176,13 @@ class Serving:
         )
 
     def _trace(self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None) -> Trace:
+        path = marks.path
         return Trace(
             prompt=prompt,
             cached=match.cached,
             evaluated=marks.evaluated,
             truncated=0,
-            steps=max(0, len(marks.arrivals) - 1),
+            steps=0 if path is None else path.steps,
             arrivals=tuple(marks.arrivals),
             submitted=marks.submitted,
             taken=marks.taken,
@@ -184,4 +200,7 @@ class Serving:
             cache_age=match.age,
             cache_break_at=match.break_at,
             miss_reason=match.miss_reason,
+            drafted=0 if path is None else path.drafted,
+            accepted=0 if path is None else path.accepted,
+            batch=1 + len(self._request.beside),
         )

@@ -11,6 +11,7 @@ import pytest
 import torch
 from programs import run_llmcli
 
+from llmcli.engine.decode.eager import EagerPath
 from llmcli.engine.detokenize import Detokenizer
 from llmcli.engine.generate import generate
 from llmcli.engine.start import start_engine
@@ -101,8 +102,9 @@ def _first_logits(model, prompt, chunk):
 
     def sample(logits):
         seen.append(logits)
-        return 0
+        return (0,)
 
     cache = new_cache(model.config)
-    list(generate(model, cache, prompt, chunk=chunk, sample=sample, check=lambda _: "length", clock=lambda: 0.0))
+    path = EagerPath(model, cache, sample)
+    list(generate(path, prompt, chunk=chunk, check=lambda _: "length", clock=lambda: 0.0))
     return seen[0]

@@ -5,7 +5,8 @@ import torch
 from tiny_models import engine_of, greedy, tiny_model
 
 from llmcli.engine.cache import kv_bytes, new_cache
-from llmcli.engine.generate import forward, generate
+from llmcli.engine.decode.eager import EagerPath, forward
+from llmcli.engine.generate import generate
 from llmcli.inference import Finished, GenerateRequest, Piece
 from llmcli.prefill_rules import CONTINUABLE
 
@@ -20,14 +21,12 @@ def logits_of(model, chunk):
 
     def sample(logits):
         rows.append(logits[0])
-        return int(logits.argmax())
+        return (int(logits.argmax()),)
 
     steps = generate(
-        model,
-        cache,
+        EagerPath(model, cache, sample),
         PROMPT,
         chunk=chunk,
-        sample=sample,
         check=lambda _id: "length" if len(rows) == STEPS else None,
         clock=lambda: 0.0,
     )

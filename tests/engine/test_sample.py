@@ -12,7 +12,7 @@ PROMPT = torch.tensor([[3, 4, 5]])
 
 def draw(sampling, logits, count=200):
     sampler = Sampler(sampling, PROMPT)
-    return [sampler(logits) for _ in range(count)]
+    return [sampler(logits)[0] for _ in range(count)]
 
 
 def test_temperature_zero_takes_the_most_likely_id():
@@ -41,7 +41,7 @@ def test_filters_leave_only_what_they_should():
 def test_repetition_penalty_sees_prompt_and_answer():
     sampler = Sampler(greedy(repetition_penalty=10.0), PROMPT)
     logits = torch.tensor([[0.0, 1.0, 1.1, 2.0, 2.0, 2.0, 1.2]])
-    assert [sampler(logits) for _ in range(3)] == [6, 2, 1]
+    assert [sampler(logits)[0] for _ in range(3)] == [6, 2, 1]
 
 
 def test_sampling_is_that_of_transformers_generate():

@@ -1,0 +1,1 @@
+"""Decode paths: the ways from one token to the next."""
