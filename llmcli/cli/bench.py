@@ -26,6 +26,13 @@ def bench(
     quant: flags.QuantOption = flags.Quant.auto,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
+    decode: flags.DecodeOption = flags.Decode.auto,
+    speculate: flags.SpeculateOption = flags.Speculate.none,
+    draft: flags.DraftOption = None,
+    kv_dtype: flags.KvDtypeOption = "auto",
+    kv_offload: flags.KvOffloadOption = False,
+    prefill_chunk: flags.PrefillChunkOption = None,
+    device_map: flags.DeviceMapOption = flags.DeviceMap.none,
     registry: flags.RegistryOption = None,
 ) -> None:
     """Time the two phases apart: prefill (the prompt, all at once) and decode (one token after the other).
@@ -35,5 +42,20 @@ def bench(
     from llmcli.cli.measuring import Measurement, measure  # its imports take longer than showing --help may
 
     plan = Plan(prompt_len, out_len, repeats, warmup)
-    loading = flags.model_options(quant, dtype, device, weights_only=True, registry=registry)
+    loading = flags.check_model_options(
+        flags.ModelOptions(
+            quant=quant.value,
+            dtype=dtype,
+            device=device,
+            weights_only=True,
+            registry=registry,
+            decode=decode.value,
+            speculate=speculate.value,
+            draft=draft,
+            kv_dtype=kv_dtype,
+            kv_offload=kv_offload,
+            prefill_chunk=prefill_chunk,
+            spread=device_map is flags.DeviceMap.auto,
+        )
+    )
     measure(Measurement(model, registry, loading, plan, output, explain=explain, log=not no_log))

@@ -30,6 +30,13 @@ def chat(
     quant: flags.QuantOption = flags.Quant.auto,
     dtype: flags.DtypeOption = "auto",
     device: flags.DeviceOption = "auto",
+    decode: flags.DecodeOption = flags.Decode.auto,
+    speculate: flags.SpeculateOption = flags.Speculate.none,
+    draft: flags.DraftOption = None,
+    kv_dtype: flags.KvDtypeOption = "auto",
+    kv_offload: flags.KvOffloadOption = False,
+    prefill_chunk: flags.PrefillChunkOption = None,
+    device_map: flags.DeviceMapOption = flags.DeviceMap.none,
     registry: flags.RegistryOption = None,
 ) -> None:
     """Talk to a model, or ask it one question: the answer on stdout, on stderr a line that says where the time went.
@@ -38,7 +45,22 @@ def chat(
     conversation begins: /help lists its commands.
     """
     sampling = SamplingOptions(temperature, top_p, top_k, min_p, repetition_penalty, seed, max_new_tokens)
-    loading = flags.model_options(quant, dtype, device, ctx, registry=registry)
+    loading = flags.check_model_options(
+        flags.ModelOptions(
+            quant=quant.value,
+            dtype=dtype,
+            device=device,
+            context=ctx,
+            registry=registry,
+            decode=decode.value,
+            speculate=speculate.value,
+            draft=draft,
+            kv_dtype=kv_dtype,
+            kv_offload=kv_offload,
+            prefill_chunk=prefill_chunk,
+            spread=device_map is flags.DeviceMap.auto,
+        )
+    )
     sources = PromptSources(prompt, tuple(file or ()), stdin_is_piped(), system)
     display = Display(not (no_stream or json), plain, json, stats, explain)
     checked = flags.check_sampling(sampling), flags.check_stops(stop)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from llmcli import console
-from llmcli.cli.fetching import prepare
+from llmcli.cli.fetching import find, prepare
 from llmcli.cli.fitting import Weights, require_memory
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.start import start_engine
@@ -51,7 +51,22 @@ def load_request(located: Located, options: ModelOptions) -> LoadRequest:
         packed_bits=packed.bits,
         packed_type=packed.type,
         weights_only=options.weights_only,
+        decode=options.decode,
+        speculate=options.speculate,
+        draft=_draft(options),
+        kv_dtype=options.kv_dtype,
+        kv_offload=options.kv_offload,
+        prefill_chunk=options.prefill_chunk,
+        spread=options.spread,
     )
+
+
+def _draft(options: ModelOptions) -> LoadRequest | None:
+    """The draft model, loaded as it comes and on the same device."""
+    if options.draft is None:
+        return None
+    plain = ModelOptions(device=options.device, weights_only=True, registry=options.registry)
+    return load_request(find(options.draft, options.registry), plain)
 
 
 def load_engine(request: LoadRequest, *, announced: bool = True) -> "LocalEngine":

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from llmcli.errors import UsageError
+from llmcli.inference import DecodeChoice as DecodeName
 from llmcli.inference import QuantChoice as QuantName
 from llmcli.inference import SamplingOptions
+from llmcli.inference import Speculation as SpeculationName
 from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, require_bitsandbytes
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
@@ -22,6 +24,30 @@ class Quant(StrEnum):
     int8 = "int8"
     nf4 = "nf4"
     fp4 = "fp4"
+    int4 = "int4"
+
+
+class Decode(StrEnum):
+    """Decode path."""
+
+    auto = "auto"
+    eager = "eager"
+    graph = "graph"
+    compiled = "compiled"
+
+
+class Speculate(StrEnum):
+    """Where drafts come from without a draft model."""
+
+    none = "none"
+    ngram = "ngram"
+
+
+class DeviceMap(StrEnum):
+    """How a model is laid out."""
+
+    none = "none"
+    auto = "auto"
 
 
 class TableFormat(StrEnum):
@@ -38,6 +64,8 @@ class Stats(StrEnum):
     line = "line"
     full = "full"
 
+
+_SPEED = "Speed and memory"
 
 ModelArgument = Annotated[
     str | None,
@@ -57,6 +85,36 @@ DeviceOption = Annotated[str, typer.Option("--device", metavar="NAME", help="aut
 RegistryOption = Annotated[
     Path | None,
     typer.Option("--registry", metavar="FILE", help="Your models.toml, instead of the one in the config directory."),
+]
+DecodeOption = Annotated[
+    Decode,
+    typer.Option(
+        "--decode", help="How tokens are made. auto: what is known to be fastest here.", rich_help_panel=_SPEED
+    ),
+]
+SpeculateOption = Annotated[
+    Speculate,
+    typer.Option("--speculate", help="ngram: draft tokens from what the prompt says already.", rich_help_panel=_SPEED),
+]
+DraftOption = Annotated[
+    str | None,
+    typer.Option("--draft", metavar="MODEL", help="A small model that drafts tokens.", rich_help_panel=_SPEED),
+]
+PrefillChunkOption = Annotated[
+    int | None,
+    typer.Option("--prefill-chunk", metavar="N", help="Prompt tokens per forward.", rich_help_panel=_SPEED),
+]
+KvDtypeOption = Annotated[
+    str,
+    typer.Option("--kv-dtype", metavar="NAME", help="What K and V are kept in; lossy.", rich_help_panel=_SPEED),
+]
+KvOffloadOption = Annotated[
+    bool,
+    typer.Option("--kv-offload", metavar="", help="Keep K and V in main memory.", rich_help_panel=_SPEED),
+]
+DeviceMapOption = Annotated[
+    DeviceMap,
+    typer.Option("--device-map", help="auto: spread the layers over all devices.", rich_help_panel=_SPEED),
 ]
 FormatOption = Annotated[TableFormat, typer.Option("--format", help="table for people, json for programs.")]
 
@@ -110,32 +168,35 @@ MaxNewTokensOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the model flags say. context: an upper bound in tokens, or None. registry: the user's own models.toml."""
+    """What the model flags say. context: an upper bound in tokens, or None. registry: the user's own models.toml.
+
+    weights_only: do without a tokenizer, when only ids are fed. draft: the name of a model. The others are those of
+    `LoadRequest`.
+    """
 
     quant: QuantName = "auto"
     dtype: str = "auto"
     device: str = "auto"
     context: int | None = None
     weights_only: bool = False
-    """Do without a tokenizer, when only ids are fed."""
     registry: Path | None = None
+    decode: DecodeName = "auto"
+    speculate: SpeculationName = "none"
+    draft: str | None = None
+    kv_dtype: str = "auto"
+    kv_offload: bool = False
+    prefill_chunk: int | None = None
+    spread: bool = False
 
 
-def model_options(
-    quant: Quant,
-    dtype: str,
-    device: str,
-    context: int | None = None,
-    *,
-    weights_only: bool = False,
-    registry: Path | None = None,
-) -> ModelOptions:
+def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
-    refuse_quant(quant.value, parse_dtype(dtype), parse_device(device)[0])
-    require_bitsandbytes(quant.value)
-    if context is not None and context < 1:
-        raise UsageError(f"--ctx {context} is not allowed", "Allowed: a whole number of tokens from 1.")
-    return ModelOptions(quant.value, dtype, device, context, weights_only, registry)
+    refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
+    require_bitsandbytes(options.quant)
+    for flag, count in (("--ctx", options.context), ("--prefill-chunk", options.prefill_chunk)):
+        if count is not None and count < 1:
+            raise UsageError(f"{flag} {count} is not allowed", "Allowed: a whole number of tokens from 1.")
+    return options
 
 
 def check_sampling(options: SamplingOptions) -> SamplingOptions:

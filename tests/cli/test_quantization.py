@@ -7,7 +7,7 @@ import torch
 from tiny_models import byte_tokenizer, tiny_model
 from transformers import AutoModelForCausalLM
 
-from llmcli.cli.options import Quant, model_options
+from llmcli.cli.options import ModelOptions, Quant, check_model_options
 from llmcli.engine.quantize import settings_for
 from llmcli.errors import UsageError
 
@@ -67,10 +67,10 @@ def test_experts_that_stay_as_they_are_are_told(llmcli, tmp_path):
 @pytest.mark.parametrize("device", ["mps", "auto", "cpu", "cuda"])
 def test_int8_is_refused_on_metal_alone(device):
     if device != "mps":
-        assert model_options(Quant.int8, "auto", device).quant == "int8"
+        assert check_model_options(ModelOptions("int8", "auto", device)).quant == "int8"
         return
     with pytest.raises(UsageError, match="no int8 kernels for Metal"):
-        model_options(Quant.int8, "auto", device)
+        check_model_options(ModelOptions("int8", "auto", device))
 
 
 def test_without_bitsandbytes_the_refusal_says_so(llmcli, tiny, monkeypatch):
