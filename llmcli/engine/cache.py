@@ -7,18 +7,28 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
 
-_CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer)
+from llmcli.engine.kv_rows import RowsLayer, SlidingRowsLayer, with_rows
+
+_CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer, RowsLayer, SlidingRowsLayer)
 """Kinds of layers that a later request may continue. Exactly these: kinds derived from them hold more than K and V."""
 
 
 def new_cache(config: Any) -> DynamicCache:
     """An empty growing cache whose layers (full, sliding, linear …) follow `config`."""
-    return DynamicCache(config=config)
+    cache = DynamicCache(config=config)
+    cache.layers = [with_rows(layer) for layer in cache.layers]
+    return cache
 
 
 def kv_bytes(cache: DynamicCache) -> int:
-    """Bytes that the cache's tensors hold: K, V and any recurrent state of every layer."""
+    """Bytes of what the cache holds: K and V of its tokens and any recurrent state, of every layer."""
     return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(cache))
+
+
+def allocated_bytes(cache: DynamicCache) -> int:
+    """Bytes of the memory that it has taken for them: buffers with rows to spare."""
+    storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in _tensors(cache)}
+    return sum(storages.values())
 
 
 def _tensors(cache: DynamicCache) -> Iterator[torch.Tensor]:
