@@ -120,7 +120,7 @@ class DecodeStep(nn.Module):
         self.windows = tuple(windows)
         self.kinds = tuple(dict.fromkeys(windows))
 
-    def forward(
+    def forward(  # noqa: PLR0917 - what torch.export traces is positional
         self,
         ids: torch.Tensor,
         position: torch.Tensor,
