@@ -25,8 +25,8 @@ INT8_DTYPE = "float16"
 FOUR_BIT = 5.0
 """The most bits per weight of a 4-bit GGUF format: Q4_1 has 5, Q4_0 and Q4_K 4.5, the next larger ones 5.5."""
 
-QUANTIZED_SHARE: Mapping[Quant, float] = {"none": 1.0, "int8": 0.6, "nf4": 0.35, "fp4": 0.35}
-"""Roughly what is left of 16-bit weights: 8 or 4.5 bits of 16, and an embedding that stays as it is."""
+QUANTIZED_SHARE: Mapping[Quant, float] = {"none": 1.0, "int8": 0.6, "nf4": 0.35, "fp4": 0.35, "int4": 0.4}
+"""Roughly what is left of 16-bit weights: 8, 4.5 or 5 bits of 16, and an embedding that stays as it is."""
 
 _DEVICE = re.compile(r"(auto|cpu|mps|cuda)(?:(?<=cuda):(\d+))?")
 
@@ -47,13 +47,15 @@ def parse_device(text: str) -> tuple[str, int]:
 
 
 def resolve_quant(choice: QuantChoice, packed_bits: float | None, device: str) -> Quant:
-    """What is done to the weights. `auto` quantizes only what was packed to 4 bits already, and only on CUDA.
+    """What is done to the weights. `auto` quantizes only what was packed to 4 bits already: nf4 on CUDA, int4 on a CPU.
 
     packed_bits: of the GGUF file that the weights come from, or None. device: cpu, mps or cuda.
     """
     if choice != "auto":
         return choice
-    return "nf4" if device == "cuda" and packed_bits is not None and packed_bits <= FOUR_BIT else "none"
+    if packed_bits is None or packed_bits > FOUR_BIT:
+        return "none"
+    return {"cuda": "nf4", "cpu": "int4"}.get(device, "none")  # type: ignore[return-value]
 
 
 def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
@@ -66,6 +68,11 @@ def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
             f"--quant int8 with --dtype {dtype} is not possible: LLM.int8 multiplies in {INT8_DTYPE}",
             f"Leave --dtype out, or take --quant nf4, which runs in {dtype}.",
         )
+    if quant == "int4" and device in {"cuda", "mps"}:
+        raise UsageError(
+            f"--quant int4 does not run on {device}: its kernels are for the CPU",
+            "Use --quant nf4, or --device cpu.",
+        )
     if quant == "int8" and device == "mps":
         raise UsageError(
             "--quant int8 does not run on mps: bitsandbytes has no int8 kernels for Metal",
@@ -75,7 +82,7 @@ def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
 
 def require_bitsandbytes(quant: QuantChoice) -> None:
     """Raise UsageError when `quant` needs bitsandbytes and it is not there."""
-    if quant not in {"auto", "none"} and importlib.util.find_spec("bitsandbytes") is None:
+    if quant not in {"auto", "none", "int4"} and importlib.util.find_spec("bitsandbytes") is None:
         raise UsageError(
             f"--quant {quant} is done by bitsandbytes, which is not installed here",
             "It has no build for every platform; --quant none needs none.",

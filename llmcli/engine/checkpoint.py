@@ -11,6 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from llmcli.engine.failures import reason_of
+from llmcli.engine.int4 import quantize_int4
 from llmcli.engine.quantize import quant_of, settings_for, stored_as
 from llmcli.errors import ModelError
 from llmcli.inference import Quant
@@ -51,9 +52,10 @@ def read_config(path: Path) -> Any:
 def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device: torch.device) -> Any:
     """The model on `device`, ready for inference. Raises ModelError unless every tensor came from the checkpoint."""
     placement: dict[str, Any] = {}
-    if quant != "none" and stored_as(config) is None:
+    by_bitsandbytes = quant not in {"none", "int4"}
+    if by_bitsandbytes and stored_as(config) is None:
         placement["quantization_config"] = settings_for(quant, dtype)
-    if quant != "none" or device.type != "cpu":
+    if by_bitsandbytes or device.type != "cpu":
         placement["device_map"] = {"": device}
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
@@ -71,12 +73,14 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device
         raise ModelError(f"{path}: cannot be loaded: {reason_of(error)}") from error
     _refuse_incomplete(path, info)
     _refuse_more_layers(path, config, info)
+    model.requires_grad_(requires_grad=False)
+    if quant == "int4":
+        quantize_int4(model, unpacked=True)
     if quant != "none" and quant_of(model) == "none":
         raise ModelError(
             f"{path}: --quant {quant} would change nothing: {config.model_type!r} has no layers that it quantizes",
             "Load it with --quant none.",
         )
-    model.requires_grad_(requires_grad=False)
     return model.eval()
 
 

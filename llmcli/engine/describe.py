@@ -10,6 +10,7 @@ import torch
 from llmcli import __version__
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.int4 import parameter_count
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
@@ -30,7 +31,7 @@ def describe(
     config = model.config.get_text_config(decoder=True)
     limit, bound_by = _context(request, config)
     device = model.device
-    params = model.num_parameters()
+    params = parameter_count(model)
     quant = quant_of(model)
     defaults, refused = _generation_defaults(model)
     info = ModelInfo(
@@ -100,7 +101,7 @@ def _wrong(name: str, value: Any) -> str | None:
 
 
 def _versions(quant: Quant) -> dict[str, str]:
-    names = ["torch", "transformers", *(["bitsandbytes"] if quant != "none" else [])]
+    names = ["torch", "transformers", *(["bitsandbytes"] if quant not in {"none", "int4"} else [])]
     found = {name: importlib.metadata.version(name) for name in names}
     return {"llmcli": __version__, "python": platform.python_version(), **found}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.int4 import packed_bytes, unpacked_bytes
 from llmcli.engine.quantize import scales
 from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
@@ -42,8 +43,12 @@ def _as_ids(value: int | Iterable[int] | None) -> Iterator[int]:
 
 
 def weight_bytes(model: Any) -> int:
-    """Bytes of all parameters, tied ones once, with the scales of bitsandbytes' quantized ones."""
-    return sum(map(_bytes, (*model.parameters(), *scales(model))))
+    """Bytes of all parameters, tied ones once, of quantized ones with their scales, and of what is kept unpacked."""
+    return _packed_weight_bytes(model) + unpacked_bytes(model)
+
+
+def _packed_weight_bytes(model: Any) -> int:
+    return sum(map(_bytes, (*model.parameters(), *scales(model)))) + packed_bytes(model)
 
 
 def streamed_bytes(model: Any) -> int | None:
@@ -55,8 +60,8 @@ def streamed_bytes(model: Any) -> int | None:
     if any(getattr(config, name, None) for name in ("num_local_experts", "num_experts", "n_routed_experts")):
         return None
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
-    tied = head is not None and head.weight is embedding.weight
-    return weight_bytes(model) - (0 if tied else _bytes(embedding.weight))
+    tied = head is not None and getattr(head, "weight", None) is embedding.weight
+    return _packed_weight_bytes(model) - (0 if tied else _bytes(embedding.weight))
 
 
 def _bytes(tensor: torch.Tensor) -> int:
