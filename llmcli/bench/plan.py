@@ -1,7 +1,7 @@
 """What is measured."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmcli.errors import UsageError
@@ -70,15 +70,18 @@ class Grid:
         return tuple(Plan(prompt, out, repeats, warmup, depth, batch) for prompt, out, depth, batch in combinations)
 
 
-def require_context(plans: Sequence[Plan], limit: int, whose: str) -> None:
+def longest(plans: Iterable[Plan]) -> Plan:
+    """The test that holds most tokens of each sequence in the context."""
+    return max(plans, key=lambda plan: plan.context)
+
+
+def require_context(plan: Plan, limit: int, whose: str) -> None:
     """Raise UsageError with all numbers when a repetition does not fit `limit` tokens."""
-    longest = max(plans, key=lambda plan: plan.context)
-    if longest.context > limit:
-        flags = [f"--prompt-len {longest.prompt_len}", f"--out-len {longest.out_len}"]
-        if longest.depth:
-            flags.insert(0, f"--depth {longest.depth}")
-        raise UsageError(
-            f"{', '.join(flags[:-1])} and {flags[-1]} need {longest.context} tokens, "
-            f"the context of {whose} holds {limit}",
-            "Lower one of them.",
-        )
+    if plan.context <= limit:
+        return
+    depth = f"--depth {plan.depth}, " if plan.depth else ""
+    raise UsageError(
+        f"{depth}--prompt-len {plan.prompt_len} and --out-len {plan.out_len} need {plan.context} tokens, "
+        f"the context of {whose} holds {limit}",
+        "Lower one of them.",
+    )

@@ -1,5 +1,6 @@
 """A bench result as a table for people."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from llmcli.bench.result import BenchResult, TestResult
@@ -90,13 +91,21 @@ def _rate(spread: Spread) -> str:
     return f"{spread.median:.{places}f}{deviation}"
 
 
-def unstable(test: TestResult) -> str | None:
-    """A notice with the number and the remedy when repetitions differ too much, else None."""
-    if test.stable is not False:
+_REMEDY = "end other programs, lower OMP_NUM_THREADS, or raise --warmup and --repeats"
+
+
+def unstable(tests: Sequence[TestResult]) -> str | None:
+    """A notice with the worst number and the remedy when repetitions of some tests differ too much, else None."""
+    shaky = [test for test in tests if test.stable is False]
+    if not shaky:
         return None
+    test = max(shaky, key=lambda test: _worst(test)[1])
+    name, worst = _worst(test)
+    count = f"{len(shaky)} of {len(tests)} tests, most of all {test.name}: " if len(tests) > 1 else ""
+    varies = f"{name} varies by {percent_text(worst)} of its mean over {test.repeats} repetitions"
+    return f"unstable: {count}{varies}; {_REMEDY}"
+
+
+def _worst(test: TestResult) -> tuple[str, float]:
     rates = (("prefill", test.prefill.tps.relative), ("decode", test.decode.tps.relative))
-    name, worst = max(((n, value or 0.0) for n, value in rates), key=lambda pair: pair[1])
-    return (
-        f"{test.name} is unstable: {name} varies by {percent_text(worst)} of its mean over {test.repeats} repetitions; "
-        "end other programs, lower OMP_NUM_THREADS, or raise --warmup and --repeats"
-    )
+    return max(((name, value or 0.0) for name, value in rates), key=lambda pair: pair[1])

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from llmcli.bench.plan import longest
 from llmcli.cli import options as flags
 from llmcli.cli.bench_flags import GridFlags, asked_tests
 
@@ -105,7 +106,7 @@ def bench(
         kv_offload=kv_offload,
         prefill_chunk=prefill_chunk,
         spread=device_map is flags.DeviceMap.auto,
-        tokens=max(plan.context for plan in asked.plans),
+        tokens=longest(asked.plans).context,
         batch=max(plan.batch for plan in asked.plans),
     )
     loadings = tuple(

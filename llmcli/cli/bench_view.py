@@ -26,7 +26,7 @@ def show_json(results: Sequence[BenchResult], *, several: bool) -> None:
 
 def say_notices(result: BenchResult, tests: Sequence[Measured], *, planned: int) -> None:
     """Say which tests are unstable, which failed, and where the measurement of `planned` tests ended early."""
-    for notice in filter(None, map(unstable, result.tests)):
+    if notice := unstable(result.tests):
         console.say(f"notice: {notice}")
     if planned == 1:
         ended = tests[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmcli import console
-from llmcli.bench.plan import Plan, require_context
+from llmcli.bench.plan import Plan, longest, require_context
 from llmcli.bench.result import BenchResult, bench_result
 from llmcli.bench.run_all import Measured, no_depth, run_all
 from llmcli.chat.interrupt import Cancellation, cancel_on_interrupt
@@ -44,7 +44,7 @@ def measure(measurement: Measurement) -> None:
     try:
         for request in requests:
             bench.add(request)
-            gc.collect()  # a model that was measured has to be gone before the next one is loaded
+            gc.collect()  # the next model needs the memory of this one, whatever refers to it in a circle
     finally:
         bench.close()
     bench.end()
@@ -54,13 +54,13 @@ def _requests(measurement: Measurement) -> list[LoadRequest]:
     """All loads, checked and known to fit before the first one begins."""
     located = find(measurement.model, measurement.registry)
     if located.entry and located.entry.context:
-        require_context(measurement.plans, located.entry.context, located.name)
+        require_context(longest(measurement.plans), located.entry.context, located.name)
     return [load_request(located, loading) for loading in measurement.loadings]
 
 
 def prepare_engine(engine: "LocalEngine", plans: Sequence[Plan]) -> None:
     """What has to be done and checked between load and measurement. Raises UsageError for what cannot be measured."""
-    require_context(plans, engine.info.context_limit, engine.info.name)
+    require_context(longest(plans), engine.info.context_limit, engine.info.name)
     if not engine.info.cache_reuse and all(plan.depth for plan in plans):
         raise no_depth(engine.info.architecture, plans[0])
 
@@ -87,21 +87,24 @@ class _Bench:
             if self._loads == 1:
                 raise
             console.say(f"notice: {_flags(request)} failed: {error.message}")
-            self._fail(error)
+            for _ in self._measurement.plans:
+                self._fail(error)
             return
         tests, cancel = self._run(engine)
         engine.close()
         self._show(engine, request, tests)
-        for error in (test.error for test in tests if test.error is not None):
-            self._fail(error)
+        for test in tests:
+            if test.error is not None:
+                self._fail(test.error)
         if cancel.is_set():
             cancel.end()
 
     def _fail(self, error: LlmcliError) -> None:
-        """Keep the failure of one test, and raise one that ends all of them."""
-        if not isinstance(error, (OutOfMemory, UsageError)):
+        """Keep the failure of one of several tests; raise one that ends all of them."""
+        alone = self._loads * len(self._measurement.plans) == 1
+        if alone or not isinstance(error, (OutOfMemory, UsageError)):
             raise error
-        self._failures.append(error.with_traceback(None))  # its frames hold the model
+        self._failures.append(type(error)(error.message, error.hint))  # without its frames, which hold the model
 
     def _run(self, engine: "LocalEngine") -> tuple[list[Measured], Cancellation]:
         plans = self._measurement.plans
@@ -116,9 +119,8 @@ class _Bench:
         asked = {"quant": request.quant, "decode": request.decode}
         shown = [test.result for test in tests if test.repetitions or test.error is not None]
         result = bench_result(engine.info, this_host(), shown, asked)
-        tables = self._measurement.output is TableFormat.table and any(test.repetitions for test in tests)
-        if tables:
-            show_tables(result, self._results[0] if self._results else None)
+        if self._measurement.output is TableFormat.table and _has_figures(result):
+            show_tables(result, next(filter(_has_figures, self._results), None))
         self._results.append(result)
         say_notices(result, tests, planned=len(self._measurement.plans))
         if self._measurement.explain:
@@ -134,12 +136,14 @@ class _Bench:
         failures = self._failures
         if not failures:
             return
-        if self._loads * len(self._measurement.plans) == 1:
-            raise failures[0]
         memory = [error for error in failures if isinstance(error, OutOfMemory)]
         if memory:
             raise OutOfMemory(f"{_count(len(memory))} ran out of memory", memory[0].hint)
         raise UsageError(f"{_count(len(failures))} could not be measured", failures[0].hint)
+
+
+def _has_figures(result: BenchResult) -> bool:
+    return any(test.repeats for test in result.tests)
 
 
 def _count(tests: int) -> str:
