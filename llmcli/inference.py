@@ -258,7 +258,8 @@ class Engine(Protocol):
     def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:
         """Run one request; the iterator ends with exactly one `Finished`, also after an error or a cancel.
 
-        Raises UsageError before any event when the prompt does not fit the context.
+        Raises UsageError before any event when the prompt does not fit the context, or when prompts beside it are of
+        other lengths.
         """
         ...
 

@@ -47,7 +47,7 @@ def session_line(records: Sequence[RequestRecord]) -> str:
     seconds = sum_of([record.seconds for record in records])
     prompt, cached = (sum(getattr(record.tokens, name) for record in records) for name in ("prompt", "cached"))
     evaluated = sum(record.tokens.evaluated for record in records)
-    steps = sum(max(0, record.tokens.generated - 1) for record in records)
+    steps = sum(record.tokens.decoded for record in records)
     shares = shares_of(seconds)
     parts = [
         f"session: {len(records)} answer{'' if len(records) == 1 else 's'}",

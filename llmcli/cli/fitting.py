@@ -41,13 +41,17 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit."""
+    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
+
+    exact: so many tokens will be held, however many would be useful.
+    """
 
     stored: Stored
     setting: Setting
     place: Place
     need: Need
     context: int
+    exact: bool = False
 
     @property
     def bytes(self) -> int:
@@ -56,8 +60,12 @@ class Fit:
 
     @property
     def longest(self) -> int | None:
-        """The longest context that fits into what is free, where that is less than the model's own limit."""
-        return self.need.longest(self.place.free) or None
+        """The longest context that fits into what is free, where that is less than the model's own limit.
+
+        What has been found to fit does so, however that is rounded.
+        """
+        longest = self.need.longest(self.place.free)
+        return max(longest, self.context) if longest else None
 
 
 def gguf_weights(header: GgufHeader) -> Weights:
@@ -107,9 +115,11 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     stored = stored_of(weights)
     quant = stored.quant or resolve_quant(options.quant, weights.packed_bits, place.kind)
     asked = INT8_DTYPE if quant == "int8" else parse_dtype(options.dtype)
-    setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind)
+    setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind, options.batch)
     need = need_of(stored, setting)
-    return Fit(stored, setting, place, need, need.useful_context(options.context))
+    if options.tokens is None:
+        return Fit(stored, setting, place, need, need.useful_context(options.context))
+    return Fit(stored, setting, place, need, min(options.tokens, need.limit or options.tokens), exact=True)
 
 
 def stored_of(weights: Weights) -> Stored:
@@ -145,7 +155,8 @@ def _parts(fit: Fit) -> str:
     if need.workspace > need.held(fit.context):
         parts.append(f"quantizing {bytes_text(need.workspace)}")
     elif need.layers:
-        parts.append(f"{fit.context} tokens {bytes_text(need.cache(fit.context))}")
+        rows = f"{need.batch} × " if need.batch > 1 else ""
+        parts.append(f"{rows}{fit.context} tokens {bytes_text(need.cache(fit.context))}")
         if need.moments:
             parts.append(f"activations {bytes_text(need.forward(fit.context))}")
     return ", ".join((*parts, f"runtime {bytes_text(need.runtime)}"))

@@ -170,6 +170,7 @@ MaxNewTokensOption = Annotated[
 class ModelOptions:
     """What the model flags say. context: an upper bound in tokens, or None. registry: the user's own models.toml.
 
+    tokens: how many each sequence will hold, None where that is not known. batch: sequences at once.
     weights_only: do without a tokenizer, when only ids are fed. draft: the name of a model. The others are those of
     `LoadRequest`.
     """
@@ -187,6 +188,8 @@ class ModelOptions:
     kv_offload: bool = False
     prefill_chunk: int | None = None
     spread: bool = False
+    tokens: int | None = None
+    batch: int = 1
 
 
 def check_model_options(options: ModelOptions) -> ModelOptions:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
+from llmcli.prefill_rules import CONTINUABLE, CPU_CHUNK, CUDA_CHUNK, MPS_CHUNK
 
-_CHUNK_TOKENS = {"mps": 512, "cuda": CUDA_CHUNK}
-_CPU_CHUNK_TOKENS = (64, 256)
+_CHUNK_TOKENS = {"mps": MPS_CHUNK, "cuda": CUDA_CHUNK}
+_CPU_CHUNK_TOKENS = (64, CPU_CHUNK)
 _CPU_CHUNK_FLOPS = 2.7e11
 
 

@@ -44,6 +44,16 @@ class Marks:
         return tuple((*ids[: cached + self.evaluated], *(at[row] for at in made)) for row, ids in enumerate(rows))
 
 
+def _refuse_ragged(rows: Rows) -> None:
+    """Raise UsageError unless all rows are of one length: what would fill up the shorter ones would be attended to."""
+    lengths = sorted(set(map(len, rows)))
+    if len(lengths) > 1:
+        raise UsageError(
+            f"the {len(rows)} prompts of a batch have {', '.join(map(str, lengths))} tokens",
+            "Prompts that run beside each other must have as many tokens each.",
+        )
+
+
 class Serving:
     """One request being served by a loaded model."""
 
@@ -63,6 +73,7 @@ class Serving:
         ids = self._prompt_ids(marks)
         self._refuse_without_room(len(ids))
         rows = (ids, *self._request.beside)
+        _refuse_ragged(rows)
         if not self._reuses:
             self._live.drop()
             self._live = LiveCache(self._loaded.model.config)

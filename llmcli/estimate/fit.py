@@ -12,7 +12,7 @@ from llmcli.estimate.overhead import CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
 from llmcli.load_rules import QUANTIZED_SHARE
-from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
+from llmcli.prefill_rules import CONTINUABLE, CPU_CHUNK, CUDA_CHUNK, MPS_CHUNK
 from llmcli.units import MIB
 
 USEFUL_CONTEXT = 2048
@@ -28,6 +28,8 @@ _WORKSPACE = {"cpu": (4, 256 * MIB), "mps": (4, 256 * MIB), "cuda": (2, 0)}
 On a CPU it was measured up to 2.5 bytes for int8 and 4.1 for nf4 with layers of 218 M weights, and up to 0.4 GiB in
 all with layers of 45 M. Unquantized weights take nothing more: they are mapped, or cast one after the other.
 """
+
+_CHUNKS = {"cpu": CPU_CHUNK, "mps": MPS_CHUNK, "cuda": CUDA_CHUNK}
 
 _STEP = 256
 
@@ -49,11 +51,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda."""
+    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda. batch: sequences at once."""
 
     quant: Quant
     dtype: str
     device: str
+    batch: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Need:
     """What a model takes in one setting, in bytes. layers: none where the cache cannot be sized.
 
     limit: the model's own context limit in tokens, None where it has none. moments: of its forwards, None where they
-    are part of the runtime or not known.
+    are part of the runtime or not known. batch: sequences at once, each of as many tokens as a context has.
     """
 
     weights: int
@@ -70,17 +73,19 @@ class Need:
     layers: Layers
     limit: int | None
     moments: Moments | None = None
+    batch: int = 1
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets until it holds `context` tokens and decode has begun."""
-        return peak_bytes(self.layers, context)
+        return self.batch * peak_bytes(self.layers, context)
 
     def forward(self, context: int) -> int:
         """What the largest moment takes beside the cache, of a prefill of `context` tokens and of decode after it."""
         if self.moments is None:
             return 0
-        step = steady_bytes(self.layers, context) + self.moments.decode(context, 1) - self.cache(context)
-        return max(self.moments.prefill(context, 1), step)
+        held = self.batch * steady_bytes(self.layers, context)
+        step = held + self.moments.decode(context, self.batch) - self.cache(context)
+        return max(self.moments.prefill(context, self.batch), step)
 
     def held(self, context: int) -> int:
         """What the largest moment takes beside weights and runtime."""
@@ -117,12 +122,17 @@ def need_of(stored: Stored, setting: Setting) -> Need:
         runtime=RUNTIME_BYTES[setting.device],
         layers=() if model is None else _layers(model, setting.dtype),
         limit=None if model is None else model.positions,
-        moments=None if model is None or setting.device != "cuda" else _moments(model, setting.dtype),
+        moments=None if model is None else _moments(model, setting),
+        batch=setting.batch,
     )
 
 
-def _moments(model: Architecture, dtype: str) -> Moments:
-    return moments_of(model, TRANSFORMERS.name, None, FLOATS[dtype], dtype)
+def _moments(model: Architecture, setting: Setting) -> Moments | None:
+    """Those of a GPU, and of a batch: the runtime has only the activations of one short chunk in it."""
+    if setting.device != "cuda" and setting.batch == 1:
+        return None
+    chunk = _CHUNKS[setting.device] if model.model_type in CONTINUABLE else None
+    return moments_of(model, TRANSFORMERS.name, chunk, FLOATS[setting.dtype], setting.dtype)
 
 
 def _layers(model: Architecture, dtype: str) -> Layers:

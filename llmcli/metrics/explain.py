@@ -32,6 +32,8 @@ def _before(record: RequestRecord) -> Iterator[Row]:
     whole = tokens.cached + tokens.evaluated == tokens.prompt
     counts = f"{tokens.cached} cached + {tokens.evaluated} evaluated"
     meaning = "ids of the whole rendered prompt " + (f"= {counts}" if whole else f"({counts} before the end)")
+    if tokens.batch > 1:
+        yield Row("batch", str(tokens.batch), "sequences that run beside each other; all token counts are their sums")
     yield Row("prompt", f"{tokens.prompt} tok", meaning)
     yield from _cache(record)
     yield Row("load_wait", _time(seconds.load_wait), "waited for libraries and weights to load; outside total")
@@ -72,15 +74,16 @@ def _phases(record: RequestRecord) -> Iterator[Row]:
     yield Row("unattributed", _time(seconds.unattributed), "between the parts above; never guessed")
     yield Row("ttft", _time(seconds.ttft), "submitted → first token: the sum of queue … unattributed")
     yield Row("first_text", _time(seconds.first_text), "submitted → first character delivered")
-    steps = max(0, tokens.generated - 1)
-    meaning = f"first token → last token: {tokens.generated} tokens = 1 from prefill + {steps} decode steps"
+    split = f"{tokens.generated} tokens = {min(tokens.batch, tokens.generated)} from prefill + {tokens.decoded}"
+    meaning = f"first token → last token: {split} " + ("decode steps" if tokens.batch == 1 else "from decode")
     yield Row("decode", _time(seconds.decode), meaning)
     if rates.generation_tps is not None and seconds.decode is not None:
-        meaning = f"(n-1) ÷ decode = {steps} ÷ {seconds.decode:.3f} s"
+        formula = "(n-1)" if tokens.batch == 1 else f"{tokens.batch} × (n-1)"
+        meaning = f"{formula} ÷ decode = {tokens.decoded} ÷ {seconds.decode:.3f} s"
         yield Row("generation_tps", rate_text(rates.generation_tps), meaning)
     read = record.ceiling.bytes_per_step
     if rates.generation_tps is not None and read is not None:
-        bandwidth = achieved_bandwidth(read, rates.generation_tps) / 1e9
+        bandwidth = achieved_bandwidth(read, rates.generation_tps / tokens.batch) / 1e9
         meaning = f"weights + KV cache that the last step read: {bandwidth:.1f} GB/s at this speed"
         yield Row("bytes_per_step", bytes_text(read), meaning)
     if record.itl_ms.p50 is not None:

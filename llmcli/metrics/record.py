@@ -38,6 +38,7 @@ class Model:
 class Tokens:
     """Token counts: prompt = cached + evaluated; `steps` are decode forwards.
 
+    batch: sequences that ran beside each other. All other counts of tokens are sums over them.
     cache_break_at: the position of the first id in which a cache differed from the prompt, None where none did.
     """
 
@@ -50,6 +51,12 @@ class Tokens:
     drafted: int = 0
     accepted: int = 0
     cache_break_at: int | None = None
+    batch: int = 1
+
+    @property
+    def decoded(self) -> int:
+        """Tokens that decode made: n-1 of each sequence, whose first one comes from prefill."""
+        return max(0, self.generated - self.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class FlopsPerToken:
 class Ceiling:
     """What the device could do, None where it was not measured.
 
-    bytes_per_step: weights and KV cache that the last decode step read, at batch 1.
+    bytes_per_step: weights, once, and KV cache of all sequences that the last decode step read.
     """
 
     prefill_tps: float | None = None
@@ -198,14 +205,18 @@ def record_of(
 
 
 def _tokens(trace: Trace) -> Tokens:
+    rows = trace.batch
     return Tokens(
-        prompt=trace.prompt,
-        cached=trace.cached,
-        evaluated=trace.evaluated,
-        truncated=trace.truncated,
-        generated=trace.generated,
+        prompt=rows * trace.prompt,
+        cached=rows * trace.cached,
+        evaluated=rows * trace.evaluated,
+        truncated=rows * trace.truncated,
+        generated=rows * trace.generated,
         steps=trace.steps,
+        drafted=rows * trace.drafted,
+        accepted=rows * trace.accepted,
         cache_break_at=trace.cache_break_at,
+        batch=rows,
     )
 
 
