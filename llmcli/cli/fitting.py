@@ -1,10 +1,10 @@
 """Whether a model fits, told before it is fetched or loaded, with ways out when it does not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llmcli.cli.hardware import Place, place_of
+from llmcli.cli.hardware import Place, memory, place_of
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
 from llmcli.estimate import experts
@@ -15,7 +15,9 @@ from llmcli.estimate.fit import Need, Setting, Stored, need_of
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.gguf.from_gguf import DTYPE as GGUF_DTYPE
 from llmcli.estimate.gguf.from_gguf import from_gguf
+from llmcli.estimate.layers import Layers
 from llmcli.estimate.sources import catalogued_config
+from llmcli.kv_rules import QUANTIZED, parse_kv_dtype, refuse_float
 from llmcli.load_rules import FOUR_BIT, INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
 from llmcli.models.gguf import GgufHeader
 from llmcli.models.locate import Located
@@ -41,13 +43,17 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit."""
+    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
+
+    offloaded: what the cache holds in main memory beside; empty without `--kv-offload`.
+    """
 
     stored: Stored
     setting: Setting
     place: Place
     need: Need
     context: int
+    offloaded: Layers = ()
 
     @property
     def bytes(self) -> int:
@@ -57,7 +63,11 @@ class Fit:
     @property
     def longest(self) -> int | None:
         """The longest context that fits into what is free, where that is less than the model's own limit."""
-        return self.need.longest(self.place.free) or None
+        limits = [self.need.longest(self.place.free)]
+        if self.offloaded:
+            alone = replace(self.need, weights=0, workspace=0, runtime=0, layers=self.offloaded, moments=None)
+            limits.append(alone.longest(memory().free))
+        return min((limit for limit in limits if limit), default=None)
 
 
 def gguf_weights(header: GgufHeader) -> Weights:
@@ -83,7 +93,8 @@ def catalogued_weights(located: Located) -> Weights | None:
 def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | None:
     """The plan for loading the model with `options`; None where only torch can tell which device it will be.
 
-    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded.
+    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded, UsageError when it cannot have
+    the KV cache that is asked for.
     """
     fit = fit_of(weights, options)
     if fit is None or fit.bytes <= fit.place.free:
@@ -107,9 +118,14 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     stored = stored_of(weights)
     quant = stored.quant or resolve_quant(options.quant, weights.packed_bits, place.kind)
     asked = INT8_DTYPE if quant == "int8" else parse_dtype(options.dtype)
-    setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind)
+    dtype = _own_dtype(weights) if asked == "auto" else asked
+    refuse_float(options.kv_dtype, dtype)
+    kv_dtype = name if (name := parse_kv_dtype(options.kv_dtype)) in QUANTIZED else None
+    whole = Setting(quant, dtype, place.kind, kv_dtype, options.prefill_chunk)
+    setting = replace(whole, kv_offload=options.kv_offload and place.kind == "cuda")
     need = need_of(stored, setting)
-    return Fit(stored, setting, place, need, need.useful_context(options.context))
+    elsewhere = need_of(stored, whole).layers if setting.kv_offload else ()
+    return Fit(stored, setting, place, need, need.useful_context(options.context), elsewhere)
 
 
 def stored_of(weights: Weights) -> Stored:

@@ -10,6 +10,7 @@ import torch
 from llmcli import __version__
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.kv import KvCache, kv_notices, kv_of
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
@@ -32,7 +33,9 @@ def describe(
     device = model.device
     params = model.num_parameters()
     quant = quant_of(model)
+    dtype = str(model.dtype).removeprefix("torch.")
     defaults, refused = _generation_defaults(model)
+    kv = kv_of(request, device.type)
     info = ModelInfo(
         name=request.name,
         source=request.source,
@@ -40,7 +43,7 @@ def describe(
         architecture=type(model).__name__,
         params=params,
         quant=quant,
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=dtype,
         weight_bytes=weight_bytes(model),
         streamed_bytes=streamed_bytes(model),
         device=devices.name(device),
@@ -52,17 +55,20 @@ def describe(
         threads=torch.get_num_threads(),
         load_seconds=seconds(),
         generation_defaults=defaults,
-        versions=_versions(quant),
+        versions=_versions(quant, kv),
         notices=(
             *_notices(device, model, tokenizer),
             *filter(None, [few_quantized_notice(model, params)]),
+            *kv_notices(request, kv, device.type, model.config.model_type),
             *refused,
         ),
         cache_reuse=model.config.model_type in CONTINUABLE,
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
+        kv_dtype=kv.quantized or dtype,
+        kv_offload=kv.offload,
     )
-    chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
-    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk)
+    chunk = None if kv.quantized else chunk_tokens(model.config.model_type, device.type, params, request.prefill_chunk)
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk or limit, kv)
 
 
 def _context(request: LoadRequest, config: Any) -> tuple[int, str]:
@@ -99,8 +105,8 @@ def _wrong(name: str, value: Any) -> str | None:
     return broken_rule(name, value)
 
 
-def _versions(quant: Quant) -> dict[str, str]:
-    names = ["torch", "transformers", *(["bitsandbytes"] if quant != "none" else [])]
+def _versions(quant: Quant, kv: KvCache) -> dict[str, str]:
+    names = ["torch", "transformers", *(["bitsandbytes"] if quant != "none" else []), *kv.packages]
     found = {name: importlib.metadata.version(name) for name in names}
     return {"llmcli": __version__, "python": platform.python_version(), **found}
 

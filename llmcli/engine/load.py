@@ -7,15 +7,17 @@ import torch
 
 from llmcli.engine import device as devices
 from llmcli.engine.attention import use_grouped_attention
-from llmcli.engine.cache import kv_bytes, new_cache
+from llmcli.engine.cache import kv_bytes
 from llmcli.engine.checkpoint import load_model, load_tokenizer, read_config, resolve_dtype
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
 from llmcli.engine.failures import translate
+from llmcli.engine.kv import KvCache, kv_of
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quantize import choose_quant, stored_as
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.inference import Clock, LoadRequest, Quant
+from llmcli.kv_rules import refuse_float, refuse_kv
 from llmcli.load_rules import INT8_DTYPE, QUANTIZED_SHARE
 from llmcli.units import bytes_text
 
@@ -37,11 +39,12 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         quant = choose_quant(request, stored, device)
         asked = INT8_DTYPE if quant == "int8" else request.dtype
         dtype = resolve_dtype(asked, config, request.stored_dtype)
+        kv = _kv(request, config, dtype, device)
         _refuse_too_large(request, dtype, "none" if stored else quant, device)
         model = load_model(request.path, config, dtype, quant, device)
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
-        _warm_up(request, model)
+        _warm_up(request, model, kv)
         return describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
     except LlmcliError:
         raise
@@ -51,6 +54,20 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
             raise ours from error
         hint = ours.hint if quant == "none" else _NO_QUANT
         raise ModelError(ours.message, hint) from error
+
+
+def _kv(request: LoadRequest, config: Any, dtype: torch.dtype, device: torch.device) -> KvCache:
+    """How K and V will be kept. Raises UsageError, before any weight is read, where the model cannot have it so."""
+    refuse_kv(
+        request.kv_dtype,
+        offload=request.kv_offload,
+        drafting=request.speculate != "none" or request.draft is not None,
+    )
+    refuse_float(request.kv_dtype, str(dtype).removeprefix("torch."))
+    kv = kv_of(request, device.type)
+    if kv.quantized is not None:
+        kv.new(config)
+    return kv
 
 
 def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, quant: Quant, device: torch.device) -> None:
@@ -67,13 +84,13 @@ def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, quant: Quant, de
 
 
 @torch.inference_mode()
-def _warm_up(request: LoadRequest, model: Any) -> None:
+def _warm_up(request: LoadRequest, model: Any, kv: KvCache) -> None:
     """Run one token: libraries set up kernels and buffers on first use, and that is no part of a request.
 
     A model that leaves the cache empty keeps its state elsewhere or nowhere; it would answer every step as if it were
     the first.
     """
-    cache = new_cache(model.config)
+    cache = kv.new(model.config)
     forward(model, torch.zeros((1, 1), dtype=torch.long, device=model.device), cache)
     if kv_bytes(cache) == 0:
         raise ModelError(

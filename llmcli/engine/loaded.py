@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.kv import KvCache
 from llmcli.engine.quantize import scales
 from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
@@ -13,7 +14,10 @@ from llmcli.inference import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward."""
+    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward.
+
+    device: where ids are fed in and logits come out. kv: how its caches are made.
+    """
 
     model: Any
     tokenizer: Any
@@ -21,6 +25,7 @@ class Loaded:
     device: torch.device
     eos_ids: frozenset[int]
     chunk: int
+    kv: KvCache
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -52,7 +52,7 @@ class LocalEngine:
         self.clock = clock
         self._loaded = loaded
         self._thread = thread
-        self._live = LiveCache(loaded.model.config)
+        self._live = LiveCache(loaded.model.config, loaded.kv)
 
     @classmethod
     def load(cls, request: LoadRequest, thread: InferenceThread, clock: Clock = time.perf_counter) -> "LocalEngine":

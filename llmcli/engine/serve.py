@@ -65,7 +65,7 @@ class Serving:
         rows = (ids, *self._request.beside)
         if not self._reuses:
             self._live.drop()
-            self._live = LiveCache(self._loaded.model.config)
+            self._live = LiveCache(self._loaded.model.config, self._loaded.kv)
         match = self._live.match(rows, self._clock())
         devices.reset_peak(self._loaded.device)
         error: LlmcliError | None = None
