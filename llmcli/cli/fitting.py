@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llmcli.cli.hardware import Place, memory, place_of
+from llmcli.cli.hardware import Place, gpus, memory, place_of, together
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
 from llmcli.estimate import experts
@@ -125,7 +125,17 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     setting = replace(whole, kv_offload=options.kv_offload and place.kind == "cuda")
     need = need_of(stored, setting)
     elsewhere = need_of(stored, whole).layers if setting.kv_offload else ()
-    return Fit(stored, setting, place, need, need.useful_context(options.context), elsewhere)
+    context = need.useful_context(options.context)
+    if options.spread and place.kind == "cuda":
+        place = _spread(need.total(context), need.runtime)
+    return Fit(stored, setting, place, need, context, elsewhere)
+
+
+def _spread(needed: int, runtime: int) -> Place:
+    """All GPUs as one place, with the main memory where they are too small: accelerate fills it last."""
+    places = gpus() or ()
+    alone = together(places, runtime)
+    return alone if needed <= alone.free else together((*places, memory()), runtime)
 
 
 def stored_of(weights: Weights) -> Stored:

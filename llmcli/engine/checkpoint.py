@@ -4,7 +4,7 @@ import importlib.metadata
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
@@ -12,10 +12,13 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from llmcli.engine.failures import reason_of
 from llmcli.engine.quantize import quant_of, settings_for, stored_as
-from llmcli.errors import ModelError
+from llmcli.errors import ModelError, OutOfMemory
 from llmcli.inference import Quant
 from llmcli.load_rules import parse_dtype
 from llmcli.units import some
+
+Layout = Literal["auto"] | dict[str, torch.device]
+"""Where weights are put, as transformers' `device_map` takes it."""
 
 
 def resolve_dtype(text: str, config: Any, stored: str | None) -> torch.dtype:
@@ -48,13 +51,16 @@ def read_config(path: Path) -> Any:
     return config
 
 
-def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device: torch.device) -> Any:
-    """The model on `device`, ready for inference. Raises ModelError unless every tensor came from the checkpoint."""
+def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, layout: Layout) -> Any:
+    """The model, ready for inference. Raises ModelError unless every tensor came from the checkpoint.
+
+    layout: the device that it is put on, as `{"": device}`, or "auto" to spread its layers over all that there are.
+    """
     placement: dict[str, Any] = {}
     if quant != "none" and stored_as(config) is None:
         placement["quantization_config"] = settings_for(quant, dtype)
-    if quant != "none" or device.type != "cpu":
-        placement["device_map"] = {"": device}
+    if quant != "none" or isinstance(layout, str) or layout[""].type != "cpu":
+        placement["device_map"] = layout
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
             path,
@@ -69,6 +75,11 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device
         )
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ModelError(f"{path}: cannot be loaded: {reason_of(error)}") from error
+    if "disk" in (getattr(model, "hf_device_map", None) or {}).values():
+        raise OutOfMemory(
+            f"{path}: GPUs and main memory together are too small for the weights",
+            "Use --quant nf4 or a smaller model.",
+        )
     _refuse_incomplete(path, info)
     _refuse_more_layers(path, config, info)
     if quant != "none" and quant_of(model) == "none":

@@ -2,13 +2,13 @@
 
 import importlib.metadata
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from llmcli import __version__
-from llmcli.engine import device as devices
+from llmcli.engine import device as device_rules
 from llmcli.engine.architectures import chunk_tokens
 from llmcli.engine.kv import KvCache, kv_notices, kv_of
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
@@ -30,7 +30,8 @@ def describe(
     """The model with its facts. Raises ModelError for a config whose limits make no sense."""
     config = model.config.get_text_config(decoder=True)
     limit, bound_by = _context(request, config)
-    device = model.device
+    devices = device_rules.devices_of(model)
+    device = devices[0]
     params = model.num_parameters()
     quant = quant_of(model)
     dtype = str(model.dtype).removeprefix("torch.")
@@ -46,7 +47,7 @@ def describe(
         dtype=dtype,
         weight_bytes=weight_bytes(model),
         streamed_bytes=streamed_bytes(model),
-        device=devices.name(device),
+        device=device_rules.name(*devices),
         attention=attention,
         decode_path="eager",
         context_limit=limit,
@@ -58,6 +59,7 @@ def describe(
         versions=_versions(quant, kv),
         notices=(
             *_notices(device, model, tokenizer),
+            *_layout_notices(request, devices),
             *filter(None, [few_quantized_notice(model, params)]),
             *kv_notices(request, kv, device.type, model.config.model_type),
             *refused,
@@ -68,7 +70,7 @@ def describe(
         kv_offload=kv.offload,
     )
     chunk = None if kv.quantized else chunk_tokens(model.config.model_type, device.type, params, request.prefill_chunk)
-    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk or limit, kv)
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk or limit, kv, devices)
 
 
 def _context(request: LoadRequest, config: Any) -> tuple[int, str]:
@@ -111,6 +113,15 @@ def _versions(quant: Quant, kv: KvCache) -> dict[str, str]:
     return {"llmcli": __version__, "python": platform.python_version(), **found}
 
 
+def _layout_notices(request: LoadRequest, devices: Sequence[torch.device]) -> Iterator[str]:
+    if not request.spread:
+        return
+    if devices[0].type != "cuda":
+        yield f"--device-map auto has no effect: torch finds no GPU, and runs on {devices[0]}"
+    elif devices[-1].type == "cpu":
+        yield "the GPUs are too small for the model: some layers lie in main memory, and every step copies them"
+
+
 def _notices(device: torch.device, model: Any, tokenizer: Any) -> tuple[str, ...]:
-    idle = devices.idle_gpu_notice(device)
+    idle = device_rules.idle_gpu_notice(device)
     return (*([idle] if idle else []), *(() if tokenizer is None else tokenizer_notices(model, tokenizer)))

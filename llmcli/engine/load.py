@@ -41,7 +41,8 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         dtype = resolve_dtype(asked, config, request.stored_dtype)
         kv = _kv(request, config, dtype, device)
         _refuse_too_large(request, dtype, "none" if stored else quant, device)
-        model = load_model(request.path, config, dtype, quant, device)
+        spread = devices.spreads(device, asked=request.spread)
+        model = load_model(request.path, config, dtype, quant, "auto" if spread else {"": device})
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
         _warm_up(request, model, kv)
@@ -76,10 +77,12 @@ def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, quant: Quant, de
         return
     stored = getattr(torch, request.stored_dtype) if request.stored_dtype else dtype
     needed = math.ceil(request.stored_bytes * dtype.itemsize / stored.itemsize * QUANTIZED_SHARE[quant])
-    free = devices.free_bytes(device)
+    spread = devices.spreads(device, asked=request.spread)
+    free = devices.free_bytes(devices.everywhere() if spread else (device,))
     if needed > free:
+        has = "GPUs and CPU have" if spread else f"{device} has"
         raise OutOfMemory(
-            f"{request.name} needs {bytes_text(needed)} for its weights, {device} has {bytes_text(free)} free", _CURE
+            f"{request.name} needs {bytes_text(needed)} for its weights, {has} {bytes_text(free)} free", _CURE
         )
 
 
@@ -91,7 +94,7 @@ def _warm_up(request: LoadRequest, model: Any, kv: KvCache) -> None:
     the first.
     """
     cache = kv.new(model.config)
-    forward(model, torch.zeros((1, 1), dtype=torch.long, device=model.device), cache)
+    forward(model, torch.zeros((1, 1), dtype=torch.long, device=devices.devices_of(model)[0]), cache)
     if kv_bytes(cache) == 0:
         raise ModelError(
             f"{request.path}: {model.config.model_type!r} models keep no state in transformers' cache, "

@@ -16,7 +16,8 @@ from llmcli.inference import ModelInfo
 class Loaded:
     """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward.
 
-    device: where ids are fed in and logits come out. kv: how its caches are made.
+    device: where ids are fed in and logits come out; devices: all that work on it, this one first. kv: how its caches
+    are made.
     """
 
     model: Any
@@ -26,6 +27,7 @@ class Loaded:
     eos_ids: frozenset[int]
     chunk: int
     kv: KvCache
+    devices: tuple[torch.device, ...]
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:
