@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from llmcli import ranks
 from llmcli.bench.plan import Plan
 from llmcli.cli import options as flags
 
@@ -39,8 +40,6 @@ def bench(
 
     Every repetition takes fresh random ids, so no cache can help.
     """
-    from llmcli.cli.measuring import Measurement, measure  # its imports take longer than showing --help may
-
     plan = Plan(prompt_len, out_len, repeats, warmup)
     loading = flags.check_model_options(
         flags.ModelOptions(
@@ -58,4 +57,11 @@ def bench(
             spread=device_map is flags.DeviceMap.auto,
         )
     )
+    if ranks.rank() > 0:
+        from llmcli.cli.following import follow
+
+        follow(model, registry, loading)
+        return
+    from llmcli.cli.measuring import Measurement, measure  # its imports take longer than showing --help may
+
     measure(Measurement(model, registry, loading, plan, output, explain=explain, log=not no_log))

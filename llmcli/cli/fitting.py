@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from llmcli import ranks
 from llmcli.cli.hardware import Place, gpus, memory, place_of, together
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
@@ -126,7 +127,9 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     need = need_of(stored, setting)
     elsewhere = need_of(stored, whole).layers if setting.kv_offload else ()
     context = need.useful_context(options.context)
-    if options.spread and place.kind == "cuda":
+    if place.kind == "cuda" and ranks.world() > 1:
+        place = together((gpus() or (place,))[: ranks.local_world()], need.runtime)
+    elif place.kind == "cuda" and options.spread:
         place = _spread(need.total(context), need.runtime)
     return Fit(stored, setting, place, need, context, elsewhere)
 

@@ -1,6 +1,6 @@
 """The flags that chat and bench share, and their checks: everything is refused before anything loads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from llmcli.inference import SamplingOptions
 from llmcli.inference import Speculation as SpeculationName
 from llmcli.kv_rules import refuse_kv
 from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, refuse_spread, require_bitsandbytes
+from llmcli.ranks import refuse_together, world
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
 
@@ -206,10 +207,17 @@ def check_model_options(options: ModelOptions) -> ModelOptions:
         offload=options.kv_offload,
         drafting=options.speculate != "none" or options.draft is not None,
     )
+    refuse_together(
+        quant=options.quant,
+        device=options.device,
+        decode=options.decode,
+        spread=options.spread,
+        drafting=options.speculate != "none" or options.draft is not None,
+    )
     for flag, count in (("--ctx", options.context), ("--prefill-chunk", options.prefill_chunk)):
         if count is not None and count < 1:
             raise UsageError(f"{flag} {count} is not allowed", "Allowed: a whole number of tokens from 1.")
-    return options
+    return options if world() == 1 else replace(options, quant="none", decode="eager")
 
 
 def check_sampling(options: SamplingOptions) -> SamplingOptions:

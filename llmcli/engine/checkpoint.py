@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.distributed import DistributedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from llmcli.engine.failures import reason_of
@@ -17,8 +18,8 @@ from llmcli.inference import Quant
 from llmcli.load_rules import parse_dtype
 from llmcli.units import some
 
-Layout = Literal["auto"] | dict[str, torch.device]
-"""Where weights are put, as transformers' `device_map` takes it."""
+Layout = Literal["auto"] | dict[str, torch.device] | int
+"""Where weights go: a `device_map` of transformers, or the number of processes that get a part of every layer."""
 
 
 def resolve_dtype(text: str, config: Any, stored: str | None) -> torch.dtype:
@@ -54,12 +55,15 @@ def read_config(path: Path) -> Any:
 def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, layout: Layout) -> Any:
     """The model, ready for inference. Raises ModelError unless every tensor came from the checkpoint.
 
-    layout: the device that it is put on, as `{"": device}`, or "auto" to spread its layers over all that there are.
+    layout: the device that it is put on, as `{"": device}`, "auto" to spread its layers over all that there are, or the
+    number of processes, each of which calls this and gets its part.
     """
     placement: dict[str, Any] = {}
     if quant != "none" and stored_as(config) is None:
         placement["quantization_config"] = settings_for(quant, dtype)
-    if quant != "none" or isinstance(layout, str) or layout[""].type != "cpu":
+    if isinstance(layout, int):
+        placement["distributed_config"] = DistributedConfig(tp_size=layout)
+    elif quant != "none" or isinstance(layout, str) or layout[""].type != "cpu":
         placement["device_map"] = layout
     try:
         model, info = AutoModelForCausalLM.from_pretrained(

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from llmcli import __version__
+from llmcli import __version__, ranks
 from llmcli.engine import device as device_rules
 from llmcli.engine.architectures import chunk_tokens
 from llmcli.engine.kv import KvCache, kv_notices, kv_of
@@ -47,7 +47,7 @@ def describe(
         dtype=dtype,
         weight_bytes=weight_bytes(model),
         streamed_bytes=streamed_bytes(model),
-        device=device_rules.name(*devices),
+        device=device_rules.name(*devices) + _shared(ranks.world()),
         attention=attention,
         decode_path="eager",
         context_limit=limit,
@@ -111,6 +111,10 @@ def _versions(quant: Quant, kv: KvCache) -> dict[str, str]:
     names = ["torch", "transformers", *(["bitsandbytes"] if quant != "none" else []), *kv.packages]
     found = {name: importlib.metadata.version(name) for name in names}
     return {"llmcli": __version__, "python": platform.python_version(), **found}
+
+
+def _shared(processes: int) -> str:
+    return f" × {processes} processes (tensor parallel)" if processes > 1 else ""
 
 
 def _layout_notices(request: LoadRequest, devices: Sequence[torch.device]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import torch
 
 from llmcli.errors import UsageError
 from llmcli.load_rules import parse_device
+from llmcli.ranks import local_rank
 
 
 def resolve_device(text: str) -> torch.device:
@@ -17,10 +18,10 @@ def resolve_device(text: str) -> torch.device:
     kind, index = parse_device(text)
     if kind == "auto":
         if torch.cuda.is_available():
-            return torch.device("cuda:0")
+            return torch.device("cuda", local_rank())
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     if kind == "cuda":
-        return _cuda(index)
+        return _cuda(index or local_rank())
     if kind == "mps" and not torch.backends.mps.is_available():
         raise UsageError("--device mps: this machine has no Metal device", "Use --device cpu or auto.")
     return torch.device(kind)

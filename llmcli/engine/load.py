@@ -5,16 +5,18 @@ from typing import Any
 
 import torch
 
+from llmcli import ranks
 from llmcli.engine import device as devices
 from llmcli.engine.attention import use_grouped_attention
 from llmcli.engine.cache import kv_bytes
-from llmcli.engine.checkpoint import load_model, load_tokenizer, read_config, resolve_dtype
+from llmcli.engine.checkpoint import Layout, load_model, load_tokenizer, read_config, resolve_dtype
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
 from llmcli.engine.failures import translate
 from llmcli.engine.kv import KvCache, kv_of
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quantize import choose_quant, stored_as
+from llmcli.engine.tensor_parallel import lead, refuse_sharding
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.inference import Clock, LoadRequest, Quant
 from llmcli.kv_rules import refuse_float, refuse_kv
@@ -41,12 +43,12 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         dtype = resolve_dtype(asked, config, request.stored_dtype)
         kv = _kv(request, config, dtype, device)
         _refuse_too_large(request, dtype, "none" if stored else quant, device)
-        spread = devices.spreads(device, asked=request.spread)
-        model = load_model(request.path, config, dtype, quant, "auto" if spread else {"": device})
+        model = load_model(request.path, config, dtype, quant, _layout(request, config, device))
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
         _warm_up(request, model, kv)
-        return describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
+        loaded = describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
+        return lead(loaded) if ranks.world() > 1 and ranks.rank() == 0 else loaded
     except LlmcliError:
         raise
     except Exception as error:
@@ -71,12 +73,21 @@ def _kv(request: LoadRequest, config: Any, dtype: torch.dtype, device: torch.dev
     return kv
 
 
+def _layout(request: LoadRequest, config: Any, device: torch.device) -> Layout:
+    """Where the weights go. Raises LlmcliError for a model that several processes cannot share."""
+    if ranks.world() > 1:
+        refuse_sharding(config, request.name)
+        return ranks.world()
+    return "auto" if devices.spreads(device, asked=request.spread) else {"": device}
+
+
 def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, quant: Quant, device: torch.device) -> None:
     """Refuse before loading what cannot fit: weights in the chosen dtype against free memory, at the last moment."""
     if request.stored_bytes is None:
         return
     stored = getattr(torch, request.stored_dtype) if request.stored_dtype else dtype
-    needed = math.ceil(request.stored_bytes * dtype.itemsize / stored.itemsize * QUANTIZED_SHARE[quant])
+    whole = request.stored_bytes * dtype.itemsize / stored.itemsize * QUANTIZED_SHARE[quant]
+    needed = math.ceil(whole / ranks.world())
     spread = devices.spreads(device, asked=request.spread)
     free = devices.free_bytes(devices.everywhere() if spread else (device,))
     if needed > free:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from llmcli import ranks
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import frequency_switch
 from llmcli.engine.decode.choose import begin_path
@@ -197,7 +198,7 @@ class Serving:
             detokenize=0.0,
             finish_reason=reason,
             peak_bytes=devices.peak_bytes(*self._loaded.devices),
-            kv_bytes=self._live.bytes,
+            kv_bytes=self._live.bytes * ranks.world(),  # every process holds as much
             error=error,
             cache_source="live" if match.cached else "none",
             cache_age=match.age,
