@@ -5,6 +5,7 @@ forwards that it announces, and say nothing.
 """
 
 import os
+import time
 
 from llmcli.errors import UsageError
 
@@ -35,6 +36,18 @@ def hush() -> None:
         return
     for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
         os.dup2(os.open(os.devnull, mode), number)
+
+
+def linger(code: int) -> None:
+    """Before a process that says nothing fails: give the one that talks time to say why. code: the exit code.
+
+    torchrun ends all processes as soon as one has failed.
+    """
+    if code and rank() > 0:
+        time.sleep(_LINGER)
+
+
+_LINGER = 3.0
 
 
 def refuse_together(*, quant: str, device: str, decode: str, spread: bool, drafting: bool) -> None:

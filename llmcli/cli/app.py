@@ -68,6 +68,7 @@ def main() -> NoReturn:
     console.prepare()
     _end_on_signals()
     code = run(sys.argv[1:])
+    ranks.linger(code)
     try:
         sys.stdout.flush()
     except OSError as error:
