@@ -58,13 +58,9 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, layout
     layout: the device that it is put on, as `{"": device}`, "auto" to spread its layers over all that there are, or the
     number of processes, each of which calls this and gets its part.
     """
-    placement: dict[str, Any] = {}
+    placement = _placement(quant, layout)
     if quant != "none" and stored_as(config) is None:
         placement["quantization_config"] = settings_for(quant, dtype)
-    if isinstance(layout, int):
-        placement["distributed_config"] = DistributedConfig(tp_size=layout)
-    elif quant != "none" or isinstance(layout, str) or layout[""].type != "cpu":
-        placement["device_map"] = layout
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
             path,
@@ -79,11 +75,7 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, layout
         )
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ModelError(f"{path}: cannot be loaded: {reason_of(error)}") from error
-    if "disk" in (getattr(model, "hf_device_map", None) or {}).values():
-        raise OutOfMemory(
-            f"{path}: GPUs and main memory together are too small for the weights",
-            "Use --quant nf4 or a smaller model.",
-        )
+    _refuse_on_disk(path, model)
     _refuse_incomplete(path, info)
     _refuse_more_layers(path, config, info)
     if quant != "none" and quant_of(model) == "none":
@@ -93,6 +85,21 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, layout
         )
     model.requires_grad_(requires_grad=False)
     return model.eval()
+
+
+def _placement(quant: Quant, layout: Layout) -> dict[str, Any]:
+    if isinstance(layout, int):
+        return {"distributed_config": DistributedConfig(tp_size=layout)}
+    mapped = quant != "none" or isinstance(layout, str) or layout[""].type != "cpu"
+    return {"device_map": layout} if mapped else {}
+
+
+def _refuse_on_disk(path: Path, model: Any) -> None:
+    if "disk" in (getattr(model, "hf_device_map", None) or {}).values():
+        raise OutOfMemory(
+            f"{path}: GPUs and main memory together are too small for the weights",
+            "Use --quant nf4 or a smaller model.",
+        )
 
 
 def _refuse_incomplete(path: Path, info: dict[str, Any]) -> None:
