@@ -118,6 +118,7 @@ class ModelInfo:
     threads: of the CPU kernels. cache_reuse: whether a request may continue the cache of the one before it.
     system_role: whether the chat template takes a system message; where it does not, its text goes into the first
     user message.
+    kv_dtype: what K and V are kept in, torch's name or fp8, int8, int4; kv_offload: whether in main memory.
     """
 
     name: str
@@ -142,6 +143,8 @@ class ModelInfo:
     notices: tuple[str, ...] = ()
     cache_reuse: bool = False
     system_role: bool = True
+    kv_dtype: str = ""
+    kv_offload: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,16 @@ def parse_device(text: str) -> tuple[str, int]:
     return match[1], int(match[2] or 0)
 
 
+def refuse_spread(device: str) -> None:
+    """Raise UsageError where a `--device` names one device, and layers are to be spread over all (`--device-map`)."""
+    if device not in {"auto", "cuda"}:
+        raise UsageError(
+            f"--device-map auto with --device {device} is not possible: one spreads layers over all GPUs, "
+            "the other names one device",
+            "Leave one of them out.",
+        )
+
+
 def resolve_quant(choice: QuantChoice, packed_bits: float | None, device: str) -> Quant:
     """What is done to the weights. `auto` quantizes only what was packed to 4 bits already: nf4 on CUDA, int4 on a CPU.
 

@@ -25,6 +25,7 @@ def _model(info: ModelInfo | None) -> list[tuple[str, str]]:
     return [
         ("model", f"{info.name} from {info.source}"),
         ("weights", f"{weights_format(info)} on {info.device}, attention {info.attention}, decode {info.decode_path}"),
+        ("KV cache", f"{info.kv_dtype}{', in main memory' if info.kv_offload else ''}"),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from llmcli import ranks
 from llmcli.bench.plan import longest
 from llmcli.cli import options as flags
 from llmcli.cli.bench_flags import GridFlags, asked_tests
@@ -92,8 +93,6 @@ def bench(
 
     Every repetition takes fresh random ids: no cache can help beyond what --depth asks for.
     """
-    from llmcli.cli.measuring import Measurement, measure  # its imports take longer than showing --help may
-
     asked = asked_tests(GridFlags(prompt_len, out_len, depth, batch, decode, quant), repeats=repeats, warmup=warmup)
     plain = flags.ModelOptions(
         dtype=dtype,
@@ -113,4 +112,12 @@ def bench(
         flags.check_model_options(replace(plain, quant=quantization.value, decode=path.value))
         for quantization, path in asked.loads
     )
+    if ranks.rank() > 0:
+        from llmcli.cli.following import follow
+
+        for loading in loadings:
+            follow(model, registry, loading)
+        return
+    from llmcli.cli.measuring import Measurement, measure  # its imports take longer than showing --help may
+
     measure(Measurement(model, registry, loadings, asked.plans, output, explain=explain, log=not no_log))

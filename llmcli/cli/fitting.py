@@ -1,10 +1,11 @@
 """Whether a model fits, told before it is fetched or loaded, with ways out when it does not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llmcli.cli.hardware import Place, place_of
+from llmcli import ranks
+from llmcli.cli.hardware import Place, gpus, memory, place_of, together
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
 from llmcli.estimate import experts
@@ -15,7 +16,9 @@ from llmcli.estimate.fit import Need, Setting, Stored, need_of
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.gguf.from_gguf import DTYPE as GGUF_DTYPE
 from llmcli.estimate.gguf.from_gguf import from_gguf
+from llmcli.estimate.layers import Layers
 from llmcli.estimate.sources import catalogued_config
+from llmcli.kv_rules import QUANTIZED, parse_kv_dtype, refuse_float
 from llmcli.load_rules import FOUR_BIT, INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
 from llmcli.models.gguf import GgufHeader
 from llmcli.models.locate import Located
@@ -43,7 +46,8 @@ class Weights:
 class Fit:
     """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
 
-    exact: so many tokens will be held, however many would be useful.
+    exact: so many tokens will be held, however many would be useful. offloaded: what the cache holds in main memory
+    beside; empty without `--kv-offload`.
     """
 
     stored: Stored
@@ -52,6 +56,7 @@ class Fit:
     need: Need
     context: int
     exact: bool = False
+    offloaded: Layers = ()
 
     @property
     def bytes(self) -> int:
@@ -64,7 +69,11 @@ class Fit:
 
         What has been found to fit does so, however that is rounded.
         """
-        longest = self.need.longest(self.place.free)
+        limits = [self.need.longest(self.place.free)]
+        if self.offloaded:
+            alone = replace(self.need, weights=0, workspace=0, runtime=0, layers=self.offloaded, moments=None)
+            limits.append(alone.longest(memory().free))
+        longest = min((limit for limit in limits if limit), default=None)
         return max(longest, self.context) if longest else None
 
 
@@ -91,7 +100,8 @@ def catalogued_weights(located: Located) -> Weights | None:
 def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | None:
     """The plan for loading the model with `options`; None where only torch can tell which device it will be.
 
-    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded.
+    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded, UsageError when it cannot have
+    the KV cache that is asked for.
     """
     fit = fit_of(weights, options)
     if fit is None or fit.bytes <= fit.place.free:
@@ -115,11 +125,29 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     stored = stored_of(weights)
     quant = stored.quant or resolve_quant(options.quant, weights.packed_bits, place.kind)
     asked = INT8_DTYPE if quant == "int8" else parse_dtype(options.dtype)
-    setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind, options.batch)
+    dtype = _own_dtype(weights) if asked == "auto" else asked
+    refuse_float(options.kv_dtype, dtype)
+    kv_dtype = name if (name := parse_kv_dtype(options.kv_dtype)) in QUANTIZED else None
+    whole = Setting(quant, dtype, place.kind, options.batch, kv_dtype, options.prefill_chunk)
+    setting = replace(whole, kv_offload=options.kv_offload and place.kind == "cuda")
     need = need_of(stored, setting)
-    if options.tokens is None:
-        return Fit(stored, setting, place, need, need.useful_context(options.context))
-    return Fit(stored, setting, place, need, min(options.tokens, need.limit or options.tokens), exact=True)
+    elsewhere = need_of(stored, whole).layers if setting.kv_offload else ()
+    exact = options.tokens is not None
+    context = need.useful_context(options.context)
+    if options.tokens is not None:
+        context = min(options.tokens, need.limit or options.tokens)
+    if place.kind == "cuda" and ranks.world() > 1:
+        place = together((gpus() or (place,))[: ranks.local_world()], need.runtime)
+    elif place.kind == "cuda" and options.spread:
+        place = _spread(need.total(context), need.runtime)
+    return Fit(stored, setting, place, need, context, exact, elsewhere)
+
+
+def _spread(needed: int, runtime: int) -> Place:
+    """All GPUs as one place, with the main memory where they are too small: accelerate fills it last."""
+    places = gpus() or ()
+    alone = together(places, runtime)
+    return alone if needed <= alone.free else together((*places, memory()), runtime)
 
 
 def stored_of(weights: Weights) -> Stored:

@@ -8,6 +8,7 @@ from llmcli.cli.fitting import Weights, require_memory
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.start import start_engine
 from llmcli.inference import Engine, LoadRequest, ModelInfo
+from llmcli.kv_rules import QUANTIZED
 from llmcli.metrics.line import weights_format
 from llmcli.models.integrity import check_directory
 from llmcli.models.locate import Located
@@ -97,6 +98,8 @@ def loaded_line(info: ModelInfo, packed_type: str | None) -> str:
         f"GGUF {packed_type}, loaded as {became}" if packed_type else became,
         f"{info.device}{threads}",
         f"attention {info.attention}",
+        *([f"KV {info.kv_dtype}"] if info.kv_dtype in QUANTIZED else []),
+        *(["KV in main memory"] if info.kv_offload else []),
         f"context {info.context_limit} ({info.context_bound_by})",
         f"loaded in {seconds_text(info.load_seconds)}",
     )

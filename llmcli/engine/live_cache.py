@@ -7,7 +7,8 @@ from typing import Any
 from transformers import DynamicCache
 
 from llmcli.engine.architectures import frequency_switch
-from llmcli.engine.cache import crop, croppable, holds, kv_bytes, new_cache
+from llmcli.engine.cache import crop, croppable, holds, kv_bytes
+from llmcli.engine.kv import KvCache
 from llmcli.inference import MissReason
 
 Rows = tuple[tuple[int, ...], ...]
@@ -30,9 +31,10 @@ class LiveCache:
     From `begin` until `keep` it vouches for no ids, so a request that fails between them leaves nothing to continue.
     """
 
-    def __init__(self, config: Any) -> None:
-        """`config`: the model's."""
+    def __init__(self, config: Any, kv: KvCache | None = None) -> None:
+        """`config`: the model's; `kv`: how its caches are made."""
         self._config = config
+        self._kv = kv or KvCache()
         self._cache: DynamicCache | None = None
         self._rows: Rows = ()
         self._used_at = 0.0
@@ -76,7 +78,7 @@ class LiveCache:
         self._rows = ()
         if self._cache is None or cached == 0:
             self._cache = None  # its memory is free before the new one grows
-            self._cache = new_cache(self._config)
+            self._cache = self._kv.new(self._config)
         else:
             crop(self._cache, cached)
         return self._cache

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from llmcli.engine.int4 import packed_bytes, unpacked_bytes
+from llmcli.engine.kv import KvCache
 from llmcli.engine.quantize import scales
 from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
@@ -14,7 +15,11 @@ from llmcli.inference import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward."""
+    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward.
+
+    device: where ids are fed in and logits come out; devices: all that work on it, this one first. kv: how its caches
+    are made.
+    """
 
     model: Any
     tokenizer: Any
@@ -22,6 +27,8 @@ class Loaded:
     device: torch.device
     eos_ids: frozenset[int]
     chunk: int
+    kv: KvCache
+    devices: tuple[torch.device, ...]
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

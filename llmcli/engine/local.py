@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -15,6 +16,7 @@ from llmcli.engine.loaded import Loaded
 from llmcli.engine.quiet import quiet
 from llmcli.engine.serve import Serving
 from llmcli.engine.stop import TextStream
+from llmcli.engine.tensor_parallel import Led, follow
 from llmcli.engine.thread import InferenceThread
 from llmcli.errors import LlmcliError
 from llmcli.inference import (
@@ -52,7 +54,7 @@ class LocalEngine:
         self.clock = clock
         self._loaded = loaded
         self._thread = thread
-        self._live = LiveCache(loaded.model.config)
+        self._live = LiveCache(loaded.model.config, loaded.kv)
 
     @classmethod
     def load(cls, request: LoadRequest, thread: InferenceThread, clock: Clock = time.perf_counter) -> "LocalEngine":
@@ -72,7 +74,10 @@ class LocalEngine:
         return self._loaded.eos_ids | frozenset(tokenizer.all_special_ids if tokenizer is not None else ())
 
     def close(self) -> None:
-        """End the inference thread."""
+        """End the inference thread, and let processes go that share the model."""
+        if isinstance(self._loaded.model, Led):
+            with suppress(Exception):  # they notice it as well when this process ends
+                self._thread.submit(self._loaded.model.end).result(timeout=_FAREWELL)
         self._thread.close()
 
     def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:
@@ -106,6 +111,16 @@ class LocalEngine:
             yield Finished(words.finish(), words.complete(trace))
         finally:
             either.abandon()
+
+
+_FAREWELL = 10.0
+"""Seconds that the last forward may take before the others are left behind."""
+
+
+def follow_leader(request: LoadRequest) -> None:
+    """Serve the process that talks, with this one's part of the model; raises what `load` raises."""
+    quiet()
+    follow(load(request, time.perf_counter))
 
 
 class _Words:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from llmcli import ranks
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import frequency_switch
 from llmcli.engine.decode.choose import begin_path
@@ -76,9 +77,10 @@ class Serving:
         _refuse_ragged(rows)
         if not self._reuses:
             self._live.drop()
-            self._live = LiveCache(self._loaded.model.config)
+            self._live = LiveCache(self._loaded.model.config, self._loaded.kv)
         match = self._live.match(rows, self._clock())
-        devices.reset_peak(self._loaded.device)
+        for device in self._loaded.devices:
+            devices.reset_peak(device)
         error: LlmcliError | None = None
         try:
             reason = self._answer(rows, match, marks)
@@ -109,7 +111,8 @@ class Serving:
         elif marks.prefill_started is not None:
             self._live.keep(marks.forwarded(rows, match.cached), trace.ended)
         if isinstance(trace.error, OutOfMemory):
-            devices.release(self._loaded.device)
+            for device in self._loaded.devices:
+                devices.release(device)
 
     def _prompt_ids(self, marks: Marks) -> tuple[int, ...]:
         prompt = self._request.prompt
@@ -152,6 +155,7 @@ class Serving:
             chunk=self._chunk(length),
             check=stopping.check,
             clock=self._clock,
+            devices=self._loaded.devices,
         )
         for step in steps:
             if isinstance(step, Evaluated):
@@ -204,8 +208,8 @@ class Serving:
             ended=self._clock(),
             detokenize=0.0,
             finish_reason=reason,
-            peak_bytes=devices.peak_bytes(self._loaded.device),
-            kv_bytes=self._live.bytes,
+            peak_bytes=devices.peak_bytes(*self._loaded.devices),
+            kv_bytes=self._live.bytes * ranks.world(),  # every process holds as much
             error=error,
             cache_source="live" if match.cached else "none",
             cache_age=match.age,

@@ -1,9 +1,10 @@
 """What it takes to load a model and to talk to it: weights, a cache, what loading and the runtime themselves take."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.dtypes import BYTES, FLOATS
+from llmcli.estimate.dtypes import BYTES, FLOATS, Format
+from llmcli.estimate.engines.quantized_cache import PACKINGS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.fitting import UNLIMITED, largest
 from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, steady_bytes
@@ -51,12 +52,19 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda. batch: sequences at once."""
+    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda. batch: sequences at once.
+
+    kv_dtype: as `--kv-dtype` names it, None for the model's dtype. prefill_chunk: prompt tokens per forward, None for
+    the engine's own. kv_offload: all layers of the cache but two, the one at work and the next, are elsewhere.
+    """
 
     quant: Quant
     dtype: str
     device: str
     batch: int = 1
+    kv_dtype: str | None = None
+    prefill_chunk: int | None = None
+    kv_offload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,31 +122,48 @@ class Need:
 
 
 def need_of(stored: Stored, setting: Setting) -> Need:
-    """What `stored` takes when it is loaded in `setting`."""
+    """What `stored` takes when it is loaded in `setting`. Raises UsageError for a cache that it cannot have."""
     model = stored.architecture
     return Need(
         weights=_weights(stored, setting),
         workspace=_workspace(stored, setting),
         runtime=RUNTIME_BYTES[setting.device],
-        layers=() if model is None else _layers(model, setting.dtype),
+        layers=() if model is None else _layers(model, setting),
         limit=None if model is None else model.positions,
         moments=None if model is None else _moments(model, setting),
         batch=setting.batch,
     )
 
 
+def _kv(setting: Setting) -> Format:
+    return FLOATS[setting.dtype] if setting.kv_dtype is None else TRANSFORMERS.kv_format(setting.kv_dtype)
+
+
 def _moments(model: Architecture, setting: Setting) -> Moments | None:
     """Those of a GPU, and of a batch: the runtime has only the activations of one short chunk in it."""
     if setting.device != "cuda" and setting.batch == 1:
         return None
-    chunk = _CHUNKS[setting.device] if model.model_type in CONTINUABLE else None
-    return moments_of(model, TRANSFORMERS.name, chunk, FLOATS[setting.dtype], setting.dtype)
+    kv, own = _kv(setting), _CHUNKS[setting.device]
+    chunk = (setting.prefill_chunk or own) if model.model_type in CONTINUABLE else None
+    moments = moments_of(model, TRANSFORMERS.name, chunk, kv, setting.dtype)
+    return replace(moments, chunk=None, quantized=True) if kv.name in PACKINGS else moments
 
 
-def _layers(model: Architecture, dtype: str) -> Layers:
-    """The cache while a prompt is read: in pieces of CUDA_CHUNK at most, where the engine reads this type in pieces."""
-    layers = TRANSFORMERS.storage(model, FLOATS[dtype], dtype)
-    return in_chunks(layers, CUDA_CHUNK) if model.model_type in CONTINUABLE else layers
+def _layers(model: Architecture, setting: Setting) -> Layers:
+    """The cache while a prompt is read: in pieces, where the engine reads this type and fills this cache in pieces."""
+    kv = _kv(setting)
+    layers = TRANSFORMERS.storage(model, kv, setting.dtype)
+    if setting.kv_offload:
+        layers = _two(layers)
+    if kv.name in PACKINGS or model.model_type not in CONTINUABLE:
+        return layers
+    return in_chunks(layers, setting.prefill_chunk or CUDA_CHUNK)
+
+
+def _two(layers: Layers) -> Layers:
+    """The two layers that take most."""
+    wide = max(layers, key=lambda group: group.spec.peak_bytes(USEFUL_CONTEXT))
+    return (replace(wide, count=2),)
 
 
 def _weights(stored: Stored, setting: Setting) -> int:

@@ -39,13 +39,13 @@ def build(recipe: Recipe, directory: Path) -> Meta:
 def _compile(module: Any, example: tuple[Any, ...], path: Path) -> dict[str, torch.Tensor]:
     """Write the package; returns the tensors that its code is to be given, weights and others, by name."""
     from torch._inductor import aot_compile
-    from torch._inductor.package import package_aoti
+    from torch._inductor.package.package import package_aoti
 
     options = {
         "aot_inductor.package": True,
         "aot_inductor.package_constants_in_so": False,
         "aot_inductor.package_constants_on_disk_format": "pickle_weights",
     }
-    made = aot_compile(module, example, options=options)
+    made: Any = aot_compile(module, example, options=options)
     package_aoti(str(path), [one for one in made if isinstance(one, str)])
     return {name: tensor for one in made if isinstance(one, dict) for name, (tensor, _) in one.items()}

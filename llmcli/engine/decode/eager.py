@@ -23,10 +23,12 @@ class EagerPath:
         self._model = model
         self._cache = cache
         self._sampler = sampler
+        self._device = model.device
         self.steps = self.drafted = self.accepted = 0
 
     def prefill(self, ids: torch.Tensor) -> torch.Tensor:
         """See `DecodePath.prefill`."""
+        self._device = ids.device  # of a model on several devices, the one that takes ids
         return forward(self._model, ids, self._cache)
 
     def first(self, logits: torch.Tensor) -> Ids:
@@ -35,7 +37,7 @@ class EagerPath:
 
     def step(self, last: Ids) -> Sequence[Ids]:
         """See `DecodePath.step`."""
-        ids = torch.tensor(last, device=self._model.device).view(-1, 1)
+        ids = torch.tensor(last, device=self._device).view(-1, 1)
         self.steps += 1
         return (self._sampler(forward(self._model, ids, self._cache)),)
 

@@ -210,5 +210,5 @@ def tensors_of(step: DecodeStep) -> dict[str, torch.Tensor]:
 
 
 def kind_of(tensor: torch.Tensor) -> str:
-    """dtype and shape in words."""
+    """Data type and shape in words."""
     return f"{tensor.dtype} {tuple(tensor.shape)}"
