@@ -10,6 +10,7 @@ import torch
 from llmcli import __version__
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.drafting import asked_for, may_speculate, no_speculation_notice
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
@@ -30,6 +31,7 @@ def describe(
     config = model.config.get_text_config(decoder=True)
     limit, bound_by = _context(request, config)
     device = model.device
+    speculates = may_speculate(model.config)
     params = model.num_parameters()
     quant = quant_of(model)
     defaults, refused = _generation_defaults(model)
@@ -55,14 +57,16 @@ def describe(
         versions=_versions(quant),
         notices=(
             *_notices(device, model, tokenizer),
-            *filter(None, [few_quantized_notice(model, params)]),
+            *filter(None, [few_quantized_notice(model, params), no_speculation_notice(request, model.config)]),
             *refused,
         ),
         cache_reuse=model.config.model_type in CONTINUABLE,
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
+        speculation=asked_for(request) if speculates else None,
     )
     chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
-    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk)
+    lookup = speculates and request.speculate == "ngram"
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk, lookup)
 
 
 def _context(request: LoadRequest, config: Any) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from transformers import DynamicCache
 
 from llmcli.engine.architectures import frequency_switch
 from llmcli.engine.cache import crop, croppable, holds, kv_bytes, new_cache
+from llmcli.engine.loaded import Loaded
 from llmcli.inference import MissReason
 
 Rows = tuple[tuple[int, ...], ...]
@@ -28,11 +29,13 @@ class LiveCache:
     """At most one KV cache with the ids whose K and V it holds. Only the inference thread touches it.
 
     From `begin` until `keep` it vouches for no ids, so a request that fails between them leaves nothing to continue.
+    draft: that of the draft model, which goes when this one goes.
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, draft: "LiveCache | None" = None) -> None:
         """`config`: the model's."""
         self._config = config
+        self.draft = draft
         self._cache: DynamicCache | None = None
         self._rows: Rows = ()
         self._used_at = 0.0
@@ -94,6 +97,14 @@ class LiveCache:
             self._cache.layers.clear()
             self._lost = True
         self._cache, self._rows = None, ()
+        if self.draft is not None:
+            self.draft.drop()
+
+
+def live_cache(loaded: Loaded) -> LiveCache:
+    """An empty one for a model and for what drafts for it."""
+    draft = loaded.draft
+    return LiveCache(loaded.model.config, None if draft is None else LiveCache(draft.model.config))
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

@@ -13,7 +13,10 @@ from llmcli.inference import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward."""
+    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward.
+
+    lookup: drafts are looked up in what prompt and answer say. draft: the model that drafts instead.
+    """
 
     model: Any
     tokenizer: Any
@@ -21,6 +24,8 @@ class Loaded:
     device: torch.device
     eos_ids: frozenset[int]
     chunk: int
+    lookup: bool = False
+    draft: "Loaded | None" = None
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

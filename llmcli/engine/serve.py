@@ -11,7 +11,7 @@ from llmcli.engine.decode.choose import begin_path
 from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
-from llmcli.engine.live_cache import LiveCache, Match, Rows
+from llmcli.engine.live_cache import LiveCache, Match, Rows, live_cache
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.prompt import encode, render
 from llmcli.engine.sample import Sampler
@@ -65,7 +65,7 @@ class Serving:
         rows = (ids, *self._request.beside)
         if not self._reuses:
             self._live.drop()
-            self._live = LiveCache(self._loaded.model.config)
+            self._live = live_cache(self._loaded)
         match = self._live.match(rows, self._clock())
         devices.reset_peak(self._loaded.device)
         error: LlmcliError | None = None
@@ -133,7 +133,7 @@ class Serving:
         if self._cancel.is_set():
             return "interrupted"
         cache = self._live.begin(match.cached)
-        marks.path = begin_path(self._loaded, cache, sampler, prompt)
+        marks.path = begin_path(self._loaded, cache, sampler, prompt, live=self._live, room=stopping.room)
         marks.prefill_started = self._clock()
         steps = generate(
             marks.path,

@@ -38,6 +38,7 @@ class Model:
 class Tokens:
     """Token counts: prompt = cached + evaluated; `steps` are decode forwards.
 
+    drafted, accepted: tokens that speculation proposed, and those of them that became part of the answer.
     cache_break_at: the position of the first id in which a cache differed from the prompt, None where none did.
     """
 
@@ -205,6 +206,8 @@ def _tokens(trace: Trace) -> Tokens:
         truncated=trace.truncated,
         generated=trace.generated,
         steps=trace.steps,
+        drafted=trace.drafted,
+        accepted=trace.accepted,
         cache_break_at=trace.cache_break_at,
     )
 
