@@ -100,7 +100,13 @@ def test_result(plan: Plan, repetitions: Sequence[Repetition]) -> TestResult:
 
 def bench_result(info: ModelInfo, host: Host, tests: Sequence[TestResult]) -> BenchResult:
     """Results with the machine, the model and the settings that they hold for."""
-    settings = {"threads": info.threads, "sampling": "greedy", "ids": "random", "versions": info.versions}
+    settings = {
+        "threads": info.threads,
+        "sampling": "greedy",
+        "ids": "random",
+        "speculation": info.speculation,
+        "versions": info.versions,
+    }
     return BenchResult(SCHEMA, host, model_of(info), settings, tuple(tests))
 
 

@@ -1,7 +1,7 @@
 """Whether a model fits, told before it is fetched or loaded, with ways out when it does not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llmcli.cli.hardware import Place, place_of
@@ -41,13 +41,21 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit."""
+    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
+
+    draft: what the draft model takes, which is part of `need`.
+    """
 
     stored: Stored
     setting: Setting
     place: Place
     need: Need
     context: int
+    draft: Need | None = None
+
+    def need_in(self, setting: Setting) -> Need:
+        """What it takes in another setting, draft model included."""
+        return _together(need_of(self.stored, setting), self.draft)
 
     @property
     def bytes(self) -> int:
@@ -80,12 +88,13 @@ def catalogued_weights(located: Located) -> Weights | None:
     return Weights(config, BYTES[GGUF_DTYPE] * sized.params if sized else 0, GGUF_DTYPE, FOUR_BIT, sized)
 
 
-def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | None:
+def require_memory(name: str, weights: Weights, options: ModelOptions, draft: Need | None = None) -> Fit | None:
     """The plan for loading the model with `options`; None where only torch can tell which device it will be.
 
-    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded.
+    draft: what its draft model takes by itself. Raises OutOfMemory, with three ways out and their sizes, when it cannot
+    be loaded.
     """
-    fit = fit_of(weights, options)
+    fit = fit_of(weights, options, draft)
     if fit is None or fit.bytes <= fit.place.free:
         return fit
     from llmcli.cli.ways_out import ways_out
@@ -99,7 +108,7 @@ def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | 
     )
 
 
-def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
+def fit_of(weights: Weights, options: ModelOptions, draft: Need | None = None) -> Fit | None:
     """What loading takes and where; None where only torch can tell which device it will be."""
     place = place_of(options.device)
     if place is None:
@@ -108,8 +117,20 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     quant = stored.quant or resolve_quant(options.quant, weights.packed_bits, place.kind)
     asked = INT8_DTYPE if quant == "int8" else parse_dtype(options.dtype)
     setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind)
-    need = need_of(stored, setting)
-    return Fit(stored, setting, place, need, need.useful_context(options.context))
+    need = _together(need_of(stored, setting), draft)
+    return Fit(stored, setting, place, need, need.useful_context(options.context), draft)
+
+
+def _together(need: Need, draft: Need | None) -> Need:
+    """What a model takes with its draft model beside it, which holds the same tokens. Their forwards alternate."""
+    if draft is None:
+        return need
+    return replace(
+        need,
+        weights=need.weights + draft.weights,
+        workspace=max(need.workspace, draft.workspace),
+        layers=(*need.layers, *draft.layers) if need.layers else (),
+    )
 
 
 def stored_of(weights: Weights) -> Stored:
@@ -141,7 +162,8 @@ def _own_dtype(weights: Weights) -> str:
 
 def _parts(fit: Fit) -> str:
     need = fit.need
-    parts = [f"weights {bytes_text(need.weights)}"]
+    beside = f" with {bytes_text(fit.draft.weights)} of the draft model" if fit.draft else ""
+    parts = [f"weights {bytes_text(need.weights)}{beside}"]
     if need.workspace > need.held(fit.context):
         parts.append(f"quantizing {bytes_text(need.workspace)}")
     elif need.layers:

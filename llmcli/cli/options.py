@@ -12,7 +12,7 @@ from llmcli.inference import DecodeChoice as DecodeName
 from llmcli.inference import QuantChoice as QuantName
 from llmcli.inference import SamplingOptions
 from llmcli.inference import Speculation as SpeculationName
-from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, require_bitsandbytes
+from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, refuse_speculation, require_bitsandbytes
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
 
@@ -193,6 +193,7 @@ def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
     refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
     require_bitsandbytes(options.quant)
+    refuse_speculation(options.speculate, options.draft, options.decode, options.kv_dtype)
     for flag, count in (("--ctx", options.context), ("--prefill-chunk", options.prefill_chunk)):
         if count is not None and count < 1:
             raise UsageError(f"{flag} {count} is not allowed", "Allowed: a whole number of tokens from 1.")

@@ -26,14 +26,21 @@ def ways_out(name: str, fit: Fit, registry: Path | None, count: int = 3) -> list
 
 
 def _ways(name: str, fit: Fit, registry: Path | None) -> Iterator[str]:
+    yield from _without_draft(fit)
     yield from _fewer_tokens(fit)
     yield from _smaller_numbers(fit)
     yield from _elsewhere(fit)
-    yield from _smaller_model(name, fit.place, registry)
+    taken = 0 if fit.draft is None else fit.draft.weights + fit.draft.held(fit.context)
+    yield from _smaller_model(name, replace(fit.place, free=fit.place.free - taken), registry)
     missing = fit.bytes - fit.place.free
     if fit.bytes <= fit.place.total:
         where = f"on {fit.place.device}" if fit.place.kind == "cuda" else "of memory"
         yield f"end other programs: {bytes_text(missing)} more {where} is needed"
+
+
+def _without_draft(fit: Fit) -> Iterator[str]:
+    if fit.draft is not None and (size := need_of(fit.stored, fit.setting).total(fit.context)) <= fit.place.free:
+        yield f"leave --draft out: {bytes_text(size)}"
 
 
 def _fewer_tokens(fit: Fit) -> Iterator[str]:
@@ -51,14 +58,14 @@ def _smaller_numbers(fit: Fit) -> Iterator[str]:
     if setting.dtype == "float32":
         others.insert(0, ("--dtype bfloat16", replace(setting, dtype="bfloat16")))
     for words, other in others:
-        size = need_of(fit.stored, other).total(fit.context)
+        size = fit.need_in(other).total(fit.context)
         if size <= fit.place.free:
             yield f"{words}: {bytes_text(size)}"
 
 
 def _elsewhere(fit: Fit) -> Iterator[str]:
     for place in (*((gpus() or ()) if torch_build() == "cuda" else ()), memory()):
-        needed = need_of(fit.stored, replace(fit.setting, device=place.kind)).total(fit.context)
+        needed = fit.need_in(replace(fit.setting, device=place.kind)).total(fit.context)
         if place.device != fit.place.device and fit.place.kind != "mps" and needed <= place.free:
             yield f"--device {place.device}: {bytes_text(place.free)} free"
 

@@ -11,8 +11,8 @@ RATE_FROM = 64
 def phase_line(record: RequestRecord) -> str:
     """`prompt 812 (790 cached) · prefill 22 tok 50 ms · ttft 0.07 s · decode 164 tok 2.0 s 82 tok/s · decode 97 %`.
 
-    `decode N tok` is n-1, so that N ÷ seconds is the rate. A cache that broke is named with the position where, after
-    the prompt. An end other than eos or a stop text is named last.
+    `decode N tok` is n-1, so that N ÷ seconds is the rate; what speculation proposed for it follows. A cache that broke
+    is named with the position where, after the prompt. An end other than eos or a stop text is named last.
     """
     parts = [_prompt(record.tokens)]
     if record.tokens.cache_break_at is not None:
@@ -25,6 +25,8 @@ def phase_line(record: RequestRecord) -> str:
         steps = record.tokens.generated - 1
         took = seconds_text(record.seconds.decode)
         parts.append(f"decode {steps} tok {took} {rate_text(record.rates.generation_tps)}")
+    if record.tokens.drafted:
+        parts.append(f"{record.tokens.accepted} of {record.tokens.drafted} drafts held")
     parts.append(verdict(record.phases))
     if record.finish_reason not in {"eos", "stop"}:
         parts.append(record.finish_reason)
