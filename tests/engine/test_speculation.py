@@ -7,6 +7,7 @@ from conversations import After, same
 from speculating import Garbage, Speculating, Told, ask, drafting, record_choices, with_draft
 from tiny_models import byte_tokenizer, engine_of, greedy, tiny_model
 
+from llmcli.engine.decode.draft_model import ModelDrafter
 from llmcli.inference import GenerateRequest, Piece
 
 LOOP = [5, 6, 7, 8, 9, 10] * 4 + [5, 6, 7]
@@ -148,6 +149,17 @@ def test_turns_on_one_cache_answer_as_on_a_fresh_one_without_drafts(source, vari
         turns(talk)
 
 
+def test_a_prompt_after_speculation_leaves_no_more_in_a_window_than_one_before_it():
+    model = tiny_model("mistral")
+    engine = engine_of(model, speculate="ngram", chunk=4)
+    first = ask(engine, LOOP, reuse=True)
+    assert first.trace.drafted > 0
+    prompt = [*LOOP, *first.ids, *LOOP]
+    after = ask(engine, prompt, tokens=1, reuse=True).trace
+    assert after.cached > len(LOOP)
+    assert after.kv_bytes == ask(engine_of(model), prompt, tokens=1).trace.kv_bytes
+
+
 @pytest.mark.parametrize("end", ["eos", "stop", "length", "context", "interrupted"])
 @pytest.mark.parametrize(("model_type", "seed", "first"), [("llama", 2, 40), ("gemma3_text", 1, 50)])
 def test_an_end_inside_a_run_of_drafts_that_hold(end, model_type, seed, first, monkeypatch):
@@ -251,6 +263,20 @@ def test_a_draft_model_reads_what_is_new_once_and_inside_prefill():
     read.clear()
     ask(engine, LOOP, tokens=1)
     assert sum(map(len, read)) == len(LOOP), "a request that reuses nothing must not find a cache of drafts"
+
+
+def test_a_draft_model_reads_what_held_only_once():
+    model = tiny_model("llama")
+    draft = tiny_model("llama")
+    engine = with_draft(model, draft)
+    read = []
+    draft.register_forward_pre_hook(lambda *found: read.append(found[2]["input_ids"].shape[1]), with_kwargs=True)
+    first = ask(engine, LOOP, reuse=True)
+    assert first.trace.accepted == first.trace.drafted
+    assert sum(read) <= len(LOOP) + first.trace.generated
+    read.clear()
+    ask(engine, [*LOOP, *first.ids, 40, 41], tokens=1, reuse=True)
+    assert sum(read) <= 2 + 1 + ModelDrafter.most, "at most the last run of drafts is read again"
 
 
 def test_a_draft_model_with_fewer_ids_and_less_context_drafts_as_far_as_it_can():
