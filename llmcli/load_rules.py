@@ -82,7 +82,7 @@ def require_bitsandbytes(quant: QuantChoice) -> None:
         )
 
 
-def refuse_speculation(speculate: Speculation, draft: str | None, decode: DecodeChoice, kv_dtype: str) -> None:
+def refuse_speculation(speculate: Speculation, draft: str | None, decode: DecodeChoice) -> None:
     """Raise UsageError, with the reason, where speculation cannot be had as it is asked for. draft: a model's name."""
     if speculate != "none" and draft is not None:
         raise UsageError(
@@ -90,17 +90,10 @@ def refuse_speculation(speculate: Speculation, draft: str | None, decode: Decode
             "Leave one of them out.",
         )
     asked = f"--draft {draft}" if draft is not None else None if speculate == "none" else f"--speculate {speculate}"
-    if asked is None:
-        return
-    if decode in {"graph", "compiled"}:
+    if asked is not None and decode in {"graph", "compiled"}:
         raise UsageError(
             f"{asked} with --decode {decode} is not possible: that path makes exactly one token per step",
             "Leave --decode out, or do without drafts.",
-        )
-    if kv_dtype != "auto":
-        raise UsageError(
-            f"{asked} with --kv-dtype {kv_dtype} is not possible: a quantized cache cannot take wrong drafts back",
-            "Leave --kv-dtype out, or do without drafts.",
         )
 
 

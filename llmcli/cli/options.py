@@ -193,7 +193,7 @@ def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
     refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
     require_bitsandbytes(options.quant)
-    refuse_speculation(options.speculate, options.draft, options.decode, options.kv_dtype)
+    refuse_speculation(options.speculate, options.draft, options.decode)
     for flag, count in (("--ctx", options.context), ("--prefill-chunk", options.prefill_chunk)):
         if count is not None and count < 1:
             raise UsageError(f"{flag} {count} is not allowed", "Allowed: a whole number of tokens from 1.")
