@@ -117,8 +117,8 @@ class ModelInfo:
     context_bound_by: who sets the context limit, `model` or a name of the request's `context`.
     threads: of the CPU kernels. cache_reuse: whether a request may continue the cache of the one before it.
     system_role: whether the chat template takes a system message; where it does not, its text goes into the first
-    user message.
-    kv_dtype: what K and V are kept in, torch's name or fp8, int8, int4; kv_offload: whether in main memory.
+    user message. kv_dtype: what K and V are kept in, torch's name or fp8, int8, int4; kv_offload: whether in main
+    memory. speculation: where drafts of the next tokens come from, in words; None without.
     """
 
     name: str
@@ -145,6 +145,7 @@ class ModelInfo:
     system_role: bool = True
     kv_dtype: str = ""
     kv_offload: bool = False
+    speculation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ class Trace:
 
     A reading is None when the request ended before that event. `arrivals` has one reading per generated token. Counts
     are those of one row of a batch of `batch` sequences. steps: decode forwards. drafted, accepted: tokens that
-    speculation proposed, and those of them that the model agreed with.
+    speculation proposed, and those of them that became part of the answer; steps + accepted is generated - 1.
     cache_break_at: the position from which a cache that was there did not agree with the prompt, None where it agreed
     to its end or there was none. cache_age: seconds since its last use. miss_reason: why less than all of it was used.
     """

@@ -2,11 +2,11 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llmcli.errors import UsageError
-from llmcli.inference import Quant, QuantChoice
+from llmcli.inference import DecodeChoice, Quant, QuantChoice, Speculation
 
 DTYPES = {
     "auto": "auto",
@@ -97,6 +97,32 @@ def require_bitsandbytes(quant: QuantChoice) -> None:
             f"--quant {quant} is done by bitsandbytes, which is not installed here",
             "It has no build for every platform; --quant none needs none.",
         )
+
+
+def refuse_speculation(speculate: Speculation, draft: str | None, decode: DecodeChoice) -> None:
+    """Raise UsageError, with the reason, where speculation cannot be had as it is asked for. draft: a model's name."""
+    if speculate != "none" and draft is not None:
+        raise UsageError(
+            f"--speculate {speculate} and --draft {draft} are two sources of drafts, and a request has one",
+            "Leave one of them out.",
+        )
+    asked = f"--draft {draft}" if draft is not None else None if speculate == "none" else f"--speculate {speculate}"
+    if asked is not None and decode in {"graph", "compiled"}:
+        raise UsageError(
+            f"{asked} with --decode {decode} is not possible: that path makes exactly one token per step",
+            "Leave --decode out, or do without drafts.",
+        )
+
+
+def batch_notice(batches: Iterable[int], speculate: Speculation, draft: str | None) -> str | None:
+    """What to say when drafts are asked for and some batch has several rows; None where there is nothing to say.
+
+    Rows agree with different numbers of drafts, so that a batch would no longer be at one length.
+    """
+    larger = sorted({batch for batch in batches if batch > 1})
+    if not larger or (speculate == "none" and draft is None):
+        return None
+    return f"no speculation at batch {', '.join(map(str, larger))}: drafts serve a batch of one"
 
 
 def stored_quant(config: Mapping[str, Any]) -> Quant | None:

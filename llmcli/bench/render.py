@@ -17,11 +17,12 @@ def title(result: BenchResult) -> str:
     model, host = result.model, result.host
     versions = result.settings["versions"]
     count = result.settings["threads"]
+    drafts = f" · {speculation}" if (speculation := result.settings["speculation"]) else ""
     threads = "1 thread" if count == 1 else f"{count} threads"
     return (
         f"{model.name} from {model.source}\n"
         f"{count_text(model.params)} parameters · {weights_format(model)} · weights {bytes_text(model.weight_bytes)}\n"
-        f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}\n"
+        f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}{drafts}\n"
         f"llmcli {versions['llmcli']} · torch {versions['torch']} · transformers {versions['transformers']}"
     )
 

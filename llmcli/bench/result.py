@@ -123,7 +123,13 @@ def bench_result(
     info: ModelInfo, host: Host, tests: Sequence[TestResult], asked: Mapping[str, str] | None = None
 ) -> BenchResult:
     """Results with the machine, the model and the settings that they hold for. asked: flags that chose the load."""
-    fixed = {"threads": info.threads, "sampling": "greedy", "ids": "random", "versions": info.versions}
+    fixed = {
+        "threads": info.threads,
+        "sampling": "greedy",
+        "ids": "random",
+        "speculation": info.speculation,
+        "versions": info.versions,
+    }
     return BenchResult(SCHEMA, host, model_of(info), fixed | dict(asked or {}), tuple(tests))
 
 

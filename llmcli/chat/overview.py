@@ -22,9 +22,13 @@ def overview(
 def _model(info: ModelInfo | None) -> list[tuple[str, str]]:
     if info is None:
         return [("model", "still loading")]
+    drafts = f", {info.speculation}" if info.speculation else ""
     return [
         ("model", f"{info.name} from {info.source}"),
-        ("weights", f"{weights_format(info)} on {info.device}, attention {info.attention}, decode {info.decode_path}"),
+        (
+            "weights",
+            f"{weights_format(info)} on {info.device}, attention {info.attention}, decode {info.decode_path}{drafts}",
+        ),
         ("KV cache", f"{info.kv_dtype}{', in main memory' if info.kv_offload else ''}"),
     ]
 

@@ -47,7 +47,7 @@ class Fit:
     """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
 
     exact: so many tokens will be held, however many would be useful. offloaded: what the cache holds in main memory
-    beside; empty without `--kv-offload`.
+    beside; empty without `--kv-offload`. draft: what the draft model takes, which is part of `need`.
     """
 
     stored: Stored
@@ -57,6 +57,11 @@ class Fit:
     context: int
     exact: bool = False
     offloaded: Layers = ()
+    draft: Need | None = None
+
+    def need_in(self, setting: Setting) -> Need:
+        """What it takes in another setting, draft model included."""
+        return _together(need_of(self.stored, setting), self.draft)
 
     @property
     def bytes(self) -> int:
@@ -97,13 +102,13 @@ def catalogued_weights(located: Located) -> Weights | None:
     return Weights(config, BYTES[GGUF_DTYPE] * sized.params if sized else 0, GGUF_DTYPE, FOUR_BIT, sized)
 
 
-def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | None:
+def require_memory(name: str, weights: Weights, options: ModelOptions, draft: Need | None = None) -> Fit | None:
     """The plan for loading the model with `options`; None where only torch can tell which device it will be.
 
-    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded, UsageError when it cannot have
-    the KV cache that is asked for.
+    draft: what its draft model takes by itself. Raises OutOfMemory, with three ways out and their sizes, when it cannot
+    be loaded, UsageError when it cannot have the KV cache that is asked for.
     """
-    fit = fit_of(weights, options)
+    fit = fit_of(weights, options, draft)
     if fit is None or fit.bytes <= fit.place.free:
         return fit
     from llmcli.cli.ways_out import ways_out
@@ -117,7 +122,7 @@ def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | 
     )
 
 
-def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
+def fit_of(weights: Weights, options: ModelOptions, draft: Need | None = None) -> Fit | None:
     """What loading takes and where; None where only torch can tell which device it will be."""
     place = place_of(options.device)
     if place is None:
@@ -130,7 +135,7 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     kv_dtype = name if (name := parse_kv_dtype(options.kv_dtype)) in QUANTIZED else None
     whole = Setting(quant, dtype, place.kind, options.batch, kv_dtype, options.prefill_chunk)
     setting = replace(whole, kv_offload=options.kv_offload and place.kind == "cuda")
-    need = need_of(stored, setting)
+    need = _together(need_of(stored, setting), draft)
     elsewhere = need_of(stored, whole).layers if setting.kv_offload else ()
     exact = options.tokens is not None
     context = need.useful_context(options.context)
@@ -140,7 +145,7 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
         place = together((gpus() or (place,))[: ranks.local_world()], need.runtime)
     elif place.kind == "cuda" and options.spread:
         place = _spread(need.total(context), need.runtime)
-    return Fit(stored, setting, place, need, context, exact, elsewhere)
+    return Fit(stored, setting, place, need, context, exact, elsewhere, draft)
 
 
 def _spread(needed: int, runtime: int) -> Place:
@@ -148,6 +153,18 @@ def _spread(needed: int, runtime: int) -> Place:
     places = gpus() or ()
     alone = together(places, runtime)
     return alone if needed <= alone.free else together((*places, memory()), runtime)
+
+
+def _together(need: Need, draft: Need | None) -> Need:
+    """What a model takes with its draft model beside it, which holds the same tokens. Their forwards alternate."""
+    if draft is None:
+        return need
+    return replace(
+        need,
+        weights=need.weights + draft.weights,
+        workspace=max(need.workspace, draft.workspace),
+        layers=(*need.layers, *draft.layers) if need.layers else (),
+    )
 
 
 def stored_of(weights: Weights) -> Stored:
@@ -179,7 +196,8 @@ def _own_dtype(weights: Weights) -> str:
 
 def _parts(fit: Fit) -> str:
     need = fit.need
-    parts = [f"weights {bytes_text(need.weights)}"]
+    beside = f" with {bytes_text(fit.draft.weights)} of the draft model" if fit.draft else ""
+    parts = [f"weights {bytes_text(need.weights)}{beside}"]
     if need.workspace > need.held(fit.context):
         parts.append(f"quantizing {bytes_text(need.workspace)}")
     elif need.layers:

@@ -13,7 +13,14 @@ from llmcli.inference import QuantChoice as QuantName
 from llmcli.inference import SamplingOptions
 from llmcli.inference import Speculation as SpeculationName
 from llmcli.kv_rules import refuse_kv
-from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, refuse_spread, require_bitsandbytes
+from llmcli.load_rules import (
+    parse_device,
+    parse_dtype,
+    refuse_quant,
+    refuse_speculation,
+    refuse_spread,
+    require_bitsandbytes,
+)
 from llmcli.ranks import refuse_together, world
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
@@ -203,6 +210,7 @@ def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
     refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
     require_bitsandbytes(options.quant)
+    refuse_speculation(options.speculate, options.draft, options.decode)
     if options.spread:
         refuse_spread(options.device)
     refuse_kv(

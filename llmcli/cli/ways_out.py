@@ -27,14 +27,21 @@ def ways_out(name: str, fit: Fit, registry: Path | None, count: int = 3) -> list
 
 
 def _ways(name: str, fit: Fit, registry: Path | None) -> Iterator[str]:
+    yield from _without_draft(fit)
     yield from _fewer_tokens(fit)
     yield from _smaller_numbers(fit)
     yield from _elsewhere(fit)
-    yield from _smaller_model(name, fit, registry)
+    taken = 0 if fit.draft is None else fit.draft.weights + fit.draft.held(fit.context)
+    yield from _smaller_model(name, replace(fit, place=replace(fit.place, free=fit.place.free - taken)), registry)
     missing = fit.bytes - fit.place.free
     if fit.bytes <= fit.place.total:
         where = f"on {fit.place.device}" if fit.place.kind == "cuda" else "of memory"
         yield f"end other programs: {bytes_text(missing)} more {where} is needed"
+
+
+def _without_draft(fit: Fit) -> Iterator[str]:
+    if fit.draft is not None and (size := need_of(fit.stored, fit.setting).total(fit.context)) <= fit.place.free:
+        yield f"leave --draft out: {bytes_text(size)}"
 
 
 def _fewer_tokens(fit: Fit) -> Iterator[str]:
@@ -59,7 +66,7 @@ def _smaller_tests(fit: Fit) -> Iterator[str]:
 
 
 def _takes(fit: Fit, setting: Setting) -> int:
-    return need_of(fit.stored, setting).total(fit.context)
+    return fit.need_in(setting).total(fit.context)
 
 
 def _smaller_numbers(fit: Fit) -> Iterator[str]:

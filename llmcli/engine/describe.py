@@ -10,6 +10,7 @@ import torch
 from llmcli import __version__, ranks
 from llmcli.engine import device as device_rules
 from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.drafting import asked_for, may_speculate, no_speculation_notice
 from llmcli.engine.int4 import parameter_count
 from llmcli.engine.kv import KvCache, kv_notices, kv_of
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
@@ -33,6 +34,7 @@ def describe(
     limit, bound_by = _context(request, config)
     devices = device_rules.devices_of(model)
     device = devices[0]
+    speculates = may_speculate(model.config)
     params = parameter_count(model)
     quant = quant_of(model)
     dtype = str(model.dtype).removeprefix("torch.")
@@ -61,7 +63,7 @@ def describe(
         notices=(
             *_notices(device, model, tokenizer),
             *_layout_notices(request, devices),
-            *filter(None, [few_quantized_notice(model, params)]),
+            *filter(None, [few_quantized_notice(model, params), no_speculation_notice(request, model.config)]),
             *kv_notices(request, kv, device.type, model.config.model_type),
             *refused,
         ),
@@ -69,9 +71,11 @@ def describe(
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
         kv_dtype=kv.quantized or dtype,
         kv_offload=kv.offload,
+        speculation=asked_for(request) if speculates else None,
     )
     chunk = None if kv.quantized else chunk_tokens(model.config.model_type, device.type, params, request.prefill_chunk)
-    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk or limit, kv, devices)
+    lookup = speculates and request.speculate == "ngram"
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk or limit, kv, devices, lookup)
 
 
 def _context(request: LoadRequest, config: Any) -> tuple[int, str]:

@@ -19,8 +19,8 @@ GROUP = 32
 _OUT_MULTIPLE = 16
 """The kernel takes output sizes that are multiples of this."""
 
-_FEW_ROWS = 16
-"""Up to so many rows the packed weights are faster; above, the unpacked ones."""
+_FEW_ROWS = 17
+"""Up to so many rows the packed weights are multiplied, above the unpacked ones: a step with drafts is a small one."""
 
 _LEFT_FREE = 1 << 30
 """Bytes that unpacked weights must leave free."""

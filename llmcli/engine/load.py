@@ -1,6 +1,7 @@
 """From a load request to a model that is ready to answer."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from llmcli.engine.cache import kv_bytes
 from llmcli.engine.checkpoint import Layout, load_model, load_tokenizer, read_config, resolve_dtype
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
+from llmcli.engine.drafting import may_speculate, require_draft
 from llmcli.engine.failures import translate
 from llmcli.engine.kv import KvCache, kv_of
 from llmcli.engine.loaded import Loaded
@@ -37,6 +39,9 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
     quant: Quant = "none"
     try:
         config = read_config(request.path)
+        drafts = request.draft if may_speculate(config) else None
+        if drafts is not None:
+            require_draft(request, drafts, config)
         stored = stored_as(config)
         quant = choose_quant(request, stored, device)
         asked = INT8_DTYPE if quant == "int8" else request.dtype
@@ -47,7 +52,9 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
         _warm_up(request, model, kv)
+        draft = None if drafts is None else load(drafts, clock)
         loaded = describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
+        loaded = loaded if draft is None else _with_draft(loaded, draft)
         return lead(loaded) if ranks.world() > 1 and ranks.rank() == 0 else loaded
     except LlmcliError:
         raise
@@ -95,6 +102,13 @@ def _refuse_too_large(request: LoadRequest, dtype: torch.dtype, quant: Quant, de
         raise OutOfMemory(
             f"{request.name} needs {bytes_text(needed)} for its weights, {has} {bytes_text(free)} free", _CURE
         )
+
+
+def _with_draft(loaded: Loaded, draft: Loaded) -> Loaded:
+    """The model with its draft model, whose notices a person has to know as well."""
+    said = loaded.info.notices
+    more = (f"{draft.info.name}: {notice}" for notice in draft.info.notices if notice not in said)
+    return replace(loaded, draft=draft, info=replace(loaded.info, notices=(*said, *more)))
 
 
 @torch.inference_mode()

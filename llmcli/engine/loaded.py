@@ -18,7 +18,7 @@ class Loaded:
     """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward.
 
     device: where ids are fed in and logits come out; devices: all that work on it, this one first. kv: how its caches
-    are made.
+    are made. lookup: drafts are looked up in what prompt and answer say. draft: the model that drafts instead.
     """
 
     model: Any
@@ -29,6 +29,8 @@ class Loaded:
     chunk: int
     kv: KvCache
     devices: tuple[torch.device, ...]
+    lookup: bool = False
+    draft: "Loaded | None" = None
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

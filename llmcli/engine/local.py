@@ -10,7 +10,7 @@ from typing import Any
 
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Generated
-from llmcli.engine.live_cache import LiveCache
+from llmcli.engine.live_cache import live_cache
 from llmcli.engine.load import load
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quiet import quiet
@@ -54,7 +54,7 @@ class LocalEngine:
         self.clock = clock
         self._loaded = loaded
         self._thread = thread
-        self._live = LiveCache(loaded.model.config, loaded.kv)
+        self._live = live_cache(loaded)
 
     @classmethod
     def load(cls, request: LoadRequest, thread: InferenceThread, clock: Clock = time.perf_counter) -> "LocalEngine":

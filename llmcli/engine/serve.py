@@ -12,7 +12,7 @@ from llmcli.engine.decode.choose import begin_path
 from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
-from llmcli.engine.live_cache import LiveCache, Match, Rows
+from llmcli.engine.live_cache import LiveCache, Match, Rows, live_cache
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.prompt import encode, render
 from llmcli.engine.sample import Sampler
@@ -77,7 +77,7 @@ class Serving:
         _refuse_ragged(rows)
         if not self._reuses:
             self._live.drop()
-            self._live = LiveCache(self._loaded.model.config, self._loaded.kv)
+            self._live = live_cache(self._loaded)
         match = self._live.match(rows, self._clock())
         for device in self._loaded.devices:
             devices.reset_peak(device)
@@ -147,7 +147,7 @@ class Serving:
         if self._cancel.is_set():
             return "interrupted"
         cache = self._live.begin(match.cached)
-        marks.path = begin_path(self._loaded, cache, sampler, prompt)
+        marks.path = begin_path(self._loaded, cache, sampler, prompt, live=self._live, room=stopping.room)
         marks.prefill_started = self._clock()
         steps = generate(
             marks.path,

@@ -11,8 +11,9 @@ RATE_FROM = 64
 def phase_line(record: RequestRecord) -> str:
     """`prompt 812 (790 cached) · prefill 22 tok 50 ms · ttft 0.07 s · decode 164 tok 2.0 s 82 tok/s · decode 97 %`.
 
-    `decode N tok` is n-1, so that N ÷ seconds is the rate. A cache that broke is named with the position where, after
-    the prompt. An end other than eos or a stop text is named last. A batch comes first; its tokens are sums over it.
+    `decode N tok` is n-1, so that N ÷ seconds is the rate; what speculation proposed for it follows. A cache that broke
+    is named with the position where, after the prompt. An end other than eos or a stop text is named last. A batch
+    comes first; its tokens are sums over it.
     """
     parts = [] if record.tokens.batch == 1 else [f"batch {record.tokens.batch}"]
     parts.append(_prompt(record.tokens))
@@ -25,6 +26,8 @@ def phase_line(record: RequestRecord) -> str:
     if record.rates.generation_tps is not None and record.seconds.decode is not None:
         took = seconds_text(record.seconds.decode)
         parts.append(f"decode {record.tokens.decoded} tok {took} {rate_text(record.rates.generation_tps)}")
+    if record.tokens.drafted:
+        parts.append(f"{record.tokens.accepted} of {record.tokens.drafted} drafts held")
     parts.append(verdict(record.phases))
     if record.finish_reason not in {"eos", "stop"}:
         parts.append(record.finish_reason)

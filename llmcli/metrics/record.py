@@ -38,7 +38,8 @@ class Model:
 class Tokens:
     """Token counts: prompt = cached + evaluated; `steps` are decode forwards.
 
-    batch: sequences that ran beside each other. All other counts of tokens are sums over them.
+    batch: sequences that ran beside each other; all other counts of tokens are sums over them. drafted, accepted:
+    tokens that speculation proposed, and those of them that became part of the answer.
     cache_break_at: the position of the first id in which a cache differed from the prompt, None where none did.
     """
 

@@ -101,6 +101,20 @@ def test_every_way_out_fits(machine, cpu, cuda, options):
             assert way.startswith("Nothing that is known here would fit")
 
 
+def test_a_draft_model_is_counted_and_leaving_it_out_is_the_first_way(machine):
+    machine(0, 17)
+    draft = fit_of(Weights(LLAMA_8B | {"num_hidden_layers": 4}, 3_000_000_000, "bfloat16"), ModelOptions()).need
+    alone = fit_of(WEIGHTS, ModelOptions())
+    both = fit_of(WEIGHTS, ModelOptions(), draft)
+    assert both.bytes == alone.bytes + draft.weights + draft.cache(2048)
+    with pytest.raises(OutOfMemory) as caught:
+        require_memory("big", WEIGHTS, ModelOptions(), draft)
+    assert "of the draft model" in caught.value.message
+    assert f"1. leave --draft out: {alone.bytes / GIB:.2f} GiB" in caught.value.hint
+    machine(0, 25)
+    assert fit_of(WEIGHTS, ModelOptions(), draft).longest < alone.need.longest(25 * GIB)
+
+
 def test_no_way_out_is_made_up(machine):
     machine(0.1)
     assert refusal()[1] == ["Nothing that is known here would fit: it takes a machine with more memory."]
