@@ -16,6 +16,7 @@ FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupte
 Quant = Literal["none", "int8", "nf4", "fp4", "int4"]
 QuantChoice = Literal["auto", "none", "int8", "nf4", "fp4", "int4"]
 DecodeChoice = Literal["auto", "eager", "graph", "compiled"]
+DecodeName = Literal["eager", "graph", "compiled"]
 Speculation = Literal["none", "ngram"]
 CacheSource = Literal["none", "live", "session"]
 MissReason = Literal["prefix_changed", "expired", "evicted", "model_changed", "not_croppable"]
@@ -222,6 +223,7 @@ class Trace:
     drafted: int = 0
     accepted: int = 0
     batch: int = 1
+    decode_path: DecodeName | None = None
 
     @property
     def generated(self) -> int:

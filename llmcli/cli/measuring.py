@@ -12,6 +12,7 @@ from llmcli.bench.result import BenchResult, bench_result
 from llmcli.bench.run_all import Measured, no_depth, run_all
 from llmcli.chat.interrupt import Cancellation, cancel_on_interrupt
 from llmcli.cli.bench_view import explain, say_notices, show_json, show_tables
+from llmcli.cli.compiling import compile_first
 from llmcli.cli.fetching import find
 from llmcli.cli.opening import load_engine, load_request
 from llmcli.cli.options import ModelOptions, TableFormat
@@ -63,6 +64,8 @@ def prepare_engine(engine: "LocalEngine", plans: Sequence[Plan]) -> None:
     require_context(longest(plans), engine.info.context_limit, engine.info.name)
     if not engine.info.cache_reuse and all(plan.depth for plan in plans):
         raise no_depth(engine.info.architecture, plans[0])
+    for rows in dict.fromkeys(plan.batch for plan in plans):
+        compile_first(engine, rows)
 
 
 class _Bench:

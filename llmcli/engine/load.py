@@ -8,6 +8,7 @@ import torch
 
 from llmcli import ranks
 from llmcli.engine import device as devices
+from llmcli.engine.adopting import with_steps
 from llmcli.engine.attention import use_grouped_attention
 from llmcli.engine.cache import kv_bytes
 from llmcli.engine.checkpoint import Layout, load_model, load_tokenizer, read_config, resolve_dtype
@@ -54,7 +55,7 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         _warm_up(request, model, kv)
         draft = None if drafts is None else load(drafts, clock)
         loaded = describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
-        loaded = loaded if draft is None else _with_draft(loaded, draft)
+        loaded = with_steps(loaded if draft is None else _with_draft(loaded, draft), request)
         return lead(loaded) if ranks.world() > 1 and ranks.rank() == 0 else loaded
     except LlmcliError:
         raise

@@ -8,6 +8,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Generated
 from llmcli.engine.live_cache import live_cache
@@ -64,8 +65,30 @@ class LocalEngine:
 
     @property
     def info(self) -> ModelInfo:
-        """The loaded model."""
-        return self._loaded.info
+        """The loaded model; its decode path is the one that the next request takes."""
+        info, steps = self._loaded.info, self._loaded.compiled
+        return info if steps is None or steps.ready(1) is None else replace(info, decode_path="compiled")
+
+    def to_compile(self, rows: int = 1) -> Recipe | None:
+        """What has to be compiled for batches of `rows`; None where that has been done, or cannot be."""
+        steps = self._loaded.compiled
+        if steps is None:
+            return None
+
+        def job() -> Recipe | None:
+            steps.adopt(rows)
+            return steps.recipe(rows) if steps.missing(rows) else None
+
+        return self._thread.call(job)
+
+    @property
+    def compilable(self) -> bool:
+        """Whether decode of a model like this one may be compiled, and is to be."""
+        return self._loaded.compiled is not None and self._loaded.compiled.refusal is None
+
+    def why_eager(self, rows: int = 1) -> str | None:
+        """Why no compiled step serves batches of `rows`, in words; None where one does or none was asked for."""
+        return None if self._loaded.compiled is None else self._loaded.compiled.reason(rows)
 
     @property
     def special_ids(self) -> frozenset[int]:

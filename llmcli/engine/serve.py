@@ -218,4 +218,5 @@ class Serving:
             drafted=0 if path is None else path.drafted,
             accepted=0 if path is None else path.accepted,
             batch=1 + len(self._request.beside),
+            decode_path=None if path is None else path.name,
         )

@@ -141,8 +141,8 @@ class RequestRecord:
     error: Failure | None
 
 
-def model_of(info: ModelInfo) -> Model:
-    """The record's view of a loaded model."""
+def model_of(info: ModelInfo, decode_path: str | None = None) -> Model:
+    """The record's view of a loaded model. decode_path: the one that served a request, where it is another."""
     return Model(
         name=info.name,
         source=info.source,
@@ -155,7 +155,7 @@ def model_of(info: ModelInfo) -> Model:
         weight_bytes=info.weight_bytes,
         device=info.device,
         attention=info.attention,
-        decode_path=info.decode_path,
+        decode_path=decode_path or info.decode_path,
         context_limit=info.context_limit,
     )
 
@@ -189,7 +189,7 @@ def record_of(
         started_at=started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         command=command,
         engine="transformers",
-        model=model_of(info),
+        model=model_of(info, trace.decode_path),
         tokens=_tokens(trace),
         seconds=seconds,
         rates=rates_of(trace, seconds, delivery.chars),

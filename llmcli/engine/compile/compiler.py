@@ -19,3 +19,12 @@ def compiler() -> str | None:
     named = os.environ.get("CXX")
     names = (named, *_NAMES) if named else _NAMES
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def refusal() -> str | None:
+    """Why nothing can be compiled here, None where it can."""
+    if not allowed():
+        return f"{SWITCH}={os.environ[SWITCH]} is set"
+    if compiler() is None:
+        return "there is no C++ compiler here (g++ or clang++)"
+    return None

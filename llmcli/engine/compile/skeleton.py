@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from llmcli.engine.cache import new_cache
 from llmcli.engine.compile.recipe import Recipe
@@ -24,7 +24,7 @@ def skeleton(recipe: Recipe) -> tuple[Any, Any]:
     kernel of the operating system hands out pages only when they are written to.
     """
     values = json.loads(recipe.config)
-    config = AutoConfig.for_model(values.pop("model_type"), **values)
+    config = CONFIG_MAPPING[values["model_type"]].from_dict(values)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, recipe.dtype)).eval()
     model.requires_grad_(requires_grad=False)

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,9 @@ from llmcli.errors import LlmcliError
 CODE, CONSTANTS, META = "step.pt2", "constants.safetensors", "meta.json"
 CAP_BYTES = 1 << 30
 """All packages together; those that have not been used for longest go first."""
+
+_ABANDONED = 24 * 3600
+"""Seconds after which a package in the making is taken for left behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,9 @@ def workplace() -> Path:
     """A new directory beside the packages, to make one in; only the user may look into it. Raises OSError."""
     root().mkdir(parents=True, exist_ok=True)
     root().chmod(0o700)
+    for left in root().glob(".making-*"):
+        if time.time() - left.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=".making-", dir=root()))
 
 

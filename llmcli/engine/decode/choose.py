@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.decode.compiled import CompiledPath
 from llmcli.engine.decode.draft_model import ModelDrafter
 from llmcli.engine.decode.drafts import Drafter
 from llmcli.engine.decode.eager import EagerPath
@@ -27,6 +28,9 @@ def begin_path(
         ids: list[int] = prompt[0].tolist()
         if (drafter := _drafter(loaded, live, ids)) is not None:
             return SpeculativePath(loaded.model, cache, sampler, drafter, prompt=ids, room=room)
+    step = None if loaded.compiled is None else loaded.compiled.ready(len(prompt))
+    if step is not None:
+        return CompiledPath(step, loaded.model, cache, sampler)
     return EagerPath(loaded.model, cache, sampler)
 
 

@@ -12,6 +12,7 @@ from llmcli.engine.decode.path import Ids
 from llmcli.engine.decode.step import Arguments, DecodeStep, kind_of, tensors_of
 from llmcli.engine.sample import Sampler
 from llmcli.errors import LlmcliError
+from llmcli.inference import DecodeName
 
 
 class CompiledStep:
@@ -43,7 +44,7 @@ def _require_same(package: Package, tensors: dict[str, torch.Tensor]) -> None:
 class CompiledPath:
     """Prompts are read by the model as it is, every later token by the compiled step, on the same cache."""
 
-    name = "compiled"
+    name: DecodeName = "compiled"
 
     def __init__(self, step: CompiledStep, model: Any, cache: Any, sampler: Sampler) -> None:
         self._step = step

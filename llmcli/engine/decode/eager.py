@@ -7,6 +7,7 @@ import torch
 
 from llmcli.engine.decode.path import Ids
 from llmcli.engine.sample import Sampler
+from llmcli.inference import DecodeName
 
 
 def forward(model: Any, ids: torch.Tensor, cache: Any) -> torch.Tensor:
@@ -18,6 +19,8 @@ def forward(model: Any, ids: torch.Tensor, cache: Any) -> torch.Tensor:
 
 class EagerPath:
     """The decode path that every other one has to equal."""
+
+    name: DecodeName = "eager"
 
     def __init__(self, model: Any, cache: Any, sampler: Sampler) -> None:
         self._model = model

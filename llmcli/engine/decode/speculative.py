@@ -12,6 +12,8 @@ from llmcli.engine.decode.path import Ids
 from llmcli.engine.decode.rewind import Rewind
 from llmcli.engine.sample import Sampler, known
 
+from llmcli.inference import DecodeName
+
 
 class SpeculativePath:
     """Runs the last token with drafts of the next ones through the model, and keeps as many as it agrees with.
@@ -23,6 +25,8 @@ class SpeculativePath:
     n tokens that ended without a failure are n - 1 = steps + accepted: each step makes one token beside the drafts
     that hold, and `settle` takes those back that came after the end of the answer.
     """
+
+    name: DecodeName = "eager"
 
     def __init__(
         self, model: Any, cache: Any, sampler: Sampler, drafter: Drafter, *, prompt: Sequence[int], room: int
