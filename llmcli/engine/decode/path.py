@@ -14,8 +14,8 @@ Ids = tuple[int, ...]
 class DecodePath(Protocol):
     """The work of one request on the device: reads the prompt, then makes one step after the other.
 
-    name: as `--decode` calls it. steps: decode forwards so far. drafted, accepted: tokens that speculation proposed, and those that
-    became part of the answer.
+    name: as `--decode` calls it. steps: decode forwards so far. drafted, accepted: tokens that speculation
+    proposed, and those that became part of the answer.
     """
 
     name: DecodeName

@@ -11,7 +11,6 @@ from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.path import Ids
 from llmcli.engine.decode.rewind import Rewind
 from llmcli.engine.sample import Sampler, known
-
 from llmcli.inference import DecodeName
 
 
