@@ -14,10 +14,13 @@ _CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer, RowsLayer, SlidingRowsL
 """Kinds of layers that a later request may continue. Exactly these: kinds derived from them hold more than K and V."""
 
 
-def new_cache(config: Any) -> DynamicCache:
-    """An empty growing cache whose layers (full, sliding, linear …) follow `config`."""
+def new_cache(config: Any, limit: int | None = None) -> DynamicCache:
+    """An empty growing cache whose layers (full, sliding, linear …) follow `config`.
+
+    limit: the most tokens that it will be asked to hold; None: not known.
+    """
     cache = DynamicCache(config=config)
-    cache.layers = [with_rows(layer) for layer in cache.layers]
+    cache.layers = [with_rows(layer, limit) for layer in cache.layers]
     return cache
 
 

@@ -39,7 +39,7 @@ def describe(
     quant = quant_of(model)
     dtype = str(model.dtype).removeprefix("torch.")
     defaults, refused = _generation_defaults(model)
-    kv = kv_of(request, device.type)
+    kv = kv_of(request, device.type, limit)
     info = ModelInfo(
         name=request.name,
         source=request.source,

@@ -21,7 +21,7 @@ class KvCache:
     """How the caches of a model are made.
 
     quantized: the format, None for the dtype that the model runs in. offload: all layers but the one at work lie in
-    main memory.
+    main memory. limit: the most tokens that one will be asked to hold, None: not known.
 
     A quantized cache is filled by one forward, in which attention reads K and V as the model made them; later forwards
     read them rounded. fp8 keeps the scale of the first forward. So a request that continues it answers as a fresh cache
@@ -30,6 +30,7 @@ class KvCache:
 
     quantized: str | None = None
     offload: bool = False
+    limit: int | None = None
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -40,13 +41,13 @@ class KvCache:
         """An empty cache for a model with `config`. Raises UsageError where it cannot be quantized."""
         if self.quantized is not None:
             return _quantized(config, self.quantized)
-        return DynamicCache(config=config, offloading=True) if self.offload else new_cache(config)
+        return DynamicCache(config=config, offloading=True) if self.offload else new_cache(config, self.limit)
 
 
-def kv_of(request: LoadRequest, device_type: str) -> KvCache:
+def kv_of(request: LoadRequest, device_type: str, limit: int | None = None) -> KvCache:
     """How `request` wants K and V kept on a kind of device; only a GPU has a memory of its own to spare."""
     name = parse_kv_dtype(request.kv_dtype)
-    return KvCache(name if name in QUANTIZED else None, request.kv_offload and device_type == "cuda")
+    return KvCache(name if name in QUANTIZED else None, request.kv_offload and device_type == "cuda", limit)
 
 
 def kv_notices(request: LoadRequest, kv: KvCache, device_type: str, model_type: str) -> Iterator[str]:
