@@ -1,0 +1,186 @@
+"""llmcli, transformers and llama.cpp on the same weights and threads, in alternation in one run (CPU).
+
+Usage: python benchmarks/peers.py [MODEL] [--rounds 5] [--threads N] [--only NAMES] [--json FILE]
+
+MODEL is a GGUF model: an alias or a .gguf file (default: the registry's). llama.cpp reads the file itself, through the
+prebuilt wheel xllamacpp (`pip install xllamacpp`; left out where it is not installed) and reports its server's own
+timings. llmcli and transformers read the directory that llmcli has converted it into; transformers runs `generate` in
+bf16 with a streamer that notes when each token comes. Every engine has a process of its own and sleeps while another
+one measures; their order rotates. Prompts are fresh random ids, no prefix cache helps, every answer has exactly 65
+tokens. Before each measurement the run waits for an idle machine, 90 s in all; one during which other programs took more
+than 5 % of the machine is made once more.
+
+Prints medians and (least-most), ratios within the same round beside their targets, and the share of the ceiling: the
+read bandwidth and bf16 matrix products that torch attains on this machine in the same run. Takes about 5 minutes.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ceiling import Ceiling
+from model_shape import Shape, shape_at
+from peer_engines import LlamaCpp, Llmcli, Transformers
+from peers_report import report
+from setting import default_threads, setting, setting_line, write_json
+from workers import DISTURBED, Reply, Unavailable, Worker, wait_until_idle
+
+from llmcli.cli.fetching import find, prepare
+from llmcli.models.locate import Located
+from llmcli.models.store import slot
+
+PROMPT, STEPS, ROWS = 512, 64, 4
+VARIANTS = {
+    f"{bits}-{path}": (quant, path)
+    for path in ("eager", "compiled")
+    for bits, quant in (("bf16", "none"), ("int4", "int4"))
+}
+NAMES = ("llama.cpp", "transformers", *VARIANTS)
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run has measured: seconds of every engine and figure by round, and what disturbed it."""
+
+    rounds: int
+    seconds: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    ceilings: list[dict[str, float]] = field(default_factory=list)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    measured: int = 0
+    disturbed: int = 0
+    patience: float = 90.0
+    """Seconds that are left to wait for an idle machine."""
+
+    def note(self, engine: str, figure: str, number: int, seconds: float) -> None:
+        """Keep a value of round `number`."""
+        series = self.seconds.setdefault(engine, {}).setdefault(figure, [None] * self.rounds)
+        series[number] = seconds
+
+
+def start_workers(names: list[str], located: Located, directory: Path, shape: Shape, run: Run, threads: int):
+    """The engines that are there, loaded one after the other; why the others are not is noted in `run`."""
+    gguf = slot(located).original if located.kind == "wheel" else located.original
+    builds: dict[str, tuple[Any, ...]] = {
+        "llama.cpp": (LlamaCpp, str(gguf), threads, shape.vocabulary),
+        "transformers": (Transformers, str(directory)),
+    }
+    builds |= {name: (Llmcli, located.argument, *variant) for name, variant in VARIANTS.items()}
+    workers = {}
+    for name in names:
+        print(f"loading {name} …", flush=True)
+        try:
+            if name == "llama.cpp" and located.kind not in {"wheel", "gguf"}:
+                raise Unavailable(f"{located.name} is no GGUF file")
+            workers[name] = Worker(*builds[name], threads=threads, timeout=600)
+            run.facts[name] = workers[name].facts
+        except Unavailable as error:
+            run.unavailable[name] = str(error)
+            print(f"  left out: {error}", flush=True)
+    return workers
+
+
+def requests(name: str) -> Iterator[tuple[str, tuple[Any, ...], dict[str, str]]]:
+    """What an engine is asked in a round: method, arguments, and what the seconds in its answer are figures of."""
+    yield "request", (1, STEPS), {"decode": "decode_0"}
+    yield "request", (PROMPT, STEPS), {"prefill": "prefill", "decode": "decode_512"}
+    if name in VARIANTS:
+        yield "request", (1, STEPS, ROWS), {"decode": "batch_0"}
+        yield "overhead", (1, STEPS), {"bare": "bare", "full": "full"}
+
+
+def one_round(workers: dict[str, Worker], number: int, run: Run, *, kept: bool) -> None:
+    """Every request on every engine; engines alternate within a request, and another one begins in every round."""
+    order = list(workers)[number % len(workers) :] + list(workers)[: number % len(workers)]
+    plans = {name: list(requests(name)) for name in order}
+    for at in range(max(map(len, plans.values()))):
+        for name in (name for name in order if at < len(plans[name]) and name in workers):
+            method, arguments, figures = plans[name][at]
+            try:
+                seconds = measured(workers[name], method, arguments, run)
+            except Unavailable as error:
+                run.failed[f"{name} {'/'.join(figures.values())}"] = str(error)
+                continue
+            for key, figure in figures.items():
+                if kept:
+                    run.note(name, figure, number, seconds[key])
+
+
+def measured(worker: Worker, method: str, arguments: tuple[Any, ...], run: Run) -> dict[str, float]:
+    """An answer; when others disturbed it, the less disturbed one of two."""
+    replies: list[Reply] = []
+    while not replies or (len(replies) < 2 and replies[0].others > DISTURBED):
+        run.patience -= wait_until_idle(run.patience)
+        replies.append(worker.ask(method, *arguments))
+    reply = min(replies, key=lambda one: one.others)
+    run.measured += 1
+    run.disturbed += reply.others > DISTURBED
+    return reply.value
+
+
+def measure(workers: dict[str, Worker], ceiling: Worker, run: Run) -> None:
+    """One round to warm up, then those that count."""
+    one_round(workers, 0, run, kept=False)
+    run.measured = run.disturbed = 0
+    for number in range(run.rounds):
+        started = time.perf_counter()
+        run.ceilings.append(ceiling.ask("measure").value)
+        one_round(workers, number, run, kept=True)
+        print(f"round {number + 1} of {run.rounds}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", metavar="MODEL")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=default_threads(), help="of every engine (default: %(default)s)")
+    parser.add_argument("--only", metavar="NAMES", help=f"comma list of {', '.join(NAMES)}")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    asked.names = asked.only.split(",") if asked.only else list(NAMES)
+    if unknown := sorted(set(asked.names) - set(NAMES)):
+        parser.error(f"--only: {', '.join(unknown)}: not one of {', '.join(NAMES)}")
+    if asked.rounds < 1 or asked.threads < 1:
+        parser.error("--rounds and --threads: at least 1")
+    return asked
+
+
+def main() -> None:
+    """Measure, print, write."""
+    asked = arguments()
+    located = find(asked.model, None)
+    directory = prepare(located)
+    shape = shape_at(directory)
+    facts = setting("torch", "transformers", "xllamacpp")
+    if facts["load"] and facts["load"] > 0.5:
+        print(f"notice: the machine is not idle (load {facts['load']:.1f}): figures will suffer, llama.cpp's the most")
+    run = Run(asked.rounds)
+    ceiling = Worker(Ceiling, threads=asked.threads)
+    workers = start_workers(asked.names, located, directory, shape, run, asked.threads)
+    if not workers:
+        raise SystemExit("no engine is there to be measured")
+    try:
+        measure(workers, ceiling, run)
+    finally:
+        for worker in (*workers.values(), ceiling):
+            worker.close()
+    document = {
+        "schema": "llmcli.peers/1",
+        **facts,
+        "threads": asked.threads,
+        "model": {"name": located.name, "source": located.source, "file": directory.parent.name},
+        "settings": {"rounds": asked.rounds, "prompt": PROMPT, "steps": STEPS, "rows": ROWS},
+    }
+    lines, results = report(run, shape, asked.names)
+    print(f"\n{located.name}, {asked.rounds} rounds, {asked.threads} threads · {setting_line(facts)}\n")
+    print("\n".join(lines))
+    write_json(asked.json, document | results)
+
+
+if __name__ == "__main__":
+    main()
