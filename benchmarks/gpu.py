@@ -15,21 +15,18 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ceiling import Ceiling, attainable
 from gpu_parts import LlmcliPart, TransformersPart
-from gpu_report import figures, lines
+from gpu_report import Plan, Results, figures, lines
 from model_shape import shape_of
 from random_model import LLAMA_8B, TINY, write_checkpoint
 from setting import setting, setting_line, write_json
 from workers import Unavailable, Worker
 
 REPEATS = 5
-LEAST_SECONDS = 40
-"""A part is not begun with less of the budget left: loading 16 GB alone takes half of it."""
 MOST_SECONDS = 150
 """What one part may take, so that one that hangs does not cost the others."""
 LLMCLI = {
@@ -46,31 +43,8 @@ ORDER = ("bf16-graph", "bf16-eager", "transformers", "nf4-graph", "bf16-compiled
 """What matters most comes first, for when the budget does not reach."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Token counts, and the sizes that the device is measured with (None: those of its kind)."""
-
-    config: dict[str, Any]
-    depth: int = 512
-    steps: int = 128
-    prefill: int = 2048
-    buffer: int | None = None
-    matrix: int | None = None
-    least_seconds: float = LEAST_SECONDS
-
-
 FULL = Plan(LLAMA_8B)
 SMALL = Plan(TINY, depth=32, steps=8, prefill=128, buffer=1 << 24, matrix=256, least_seconds=1)
-
-
-@dataclass(slots=True)
-class Results:
-    """What has been measured so far. seconds: part -> figure -> one value per repetition."""
-
-    ceilings: list[dict[str, float]] = field(default_factory=list)
-    seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
 
 
 class Budget:
@@ -178,7 +152,8 @@ def main() -> None:
     measure(plan, asked.device, budget, results, save)
     shape, best = shape_of(plan.config), attainable(results.ceilings)
     device = results.facts.get("attainable", {}).get("device", asked.device)
-    print(f"\n{'tiny model' if asked.tiny else 'Llama-3.1-8B shape'}, random weights · {device} · {setting_line(facts)}")
+    shown = "tiny model" if asked.tiny else "Llama-3.1-8B's shape"
+    print(f"\n{shown}, random weights · {device} · {setting_line(facts)}")
     print("\n".join(lines(plan, shape, best, results)))
     write_json(asked.json, document(plan, facts, results))
 

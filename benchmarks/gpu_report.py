@@ -1,20 +1,45 @@
 """From the seconds of a run of gpu.py to rates, shares of what the device attains, and targets."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ceiling import Attainable
 from model_shape import Shape
 from rounds import Judged, Target, columns, judge, spread_of
 
-if TYPE_CHECKING:
-    from gpu import Plan, Results
-
 Series = dict[str, dict[str, list[float | None]]]
 _DEVICE = "the device"
 
 
-def series_of(plan: "Plan", shape: Shape, best: Attainable | None, results: "Results") -> Series:
+LEAST_SECONDS = 40
+"""A part is not begun with less of the budget left: loading 16 GB alone takes half of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Token counts, and the sizes that the device is measured with (None: those of its kind)."""
+
+    config: dict[str, Any]
+    depth: int = 512
+    steps: int = 128
+    prefill: int = 2048
+    buffer: int | None = None
+    matrix: int | None = None
+    least_seconds: float = LEAST_SECONDS
+
+
+@dataclass(slots=True)
+class Results:
+    """What has been measured so far. seconds: part -> figure -> one value per repetition."""
+
+    ceilings: list[dict[str, float]] = field(default_factory=list)
+    seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def series_of(plan: Plan, shape: Shape, best: Attainable | None, results: Results) -> Series:
     """Part -> figure -> values: decode and prefill in tokens per second, what they read (bytes/s) and compute (FLOP/s).
 
     The device itself is a part as well, so that shares are ratios of two parts.
@@ -36,7 +61,7 @@ def series_of(plan: "Plan", shape: Shape, best: Attainable | None, results: "Res
     return found
 
 
-def _streamed(results: "Results", name: str) -> int | None:
+def _streamed(results: Results, name: str) -> int | None:
     """Bytes of weights that a step reads: transformers' are those of llmcli's bf16."""
     sources = ("bf16-eager", "bf16-graph", "bf16-compiled") if name == "transformers" else (name,)
     found = (results.facts.get(source, {}).get("streamed_bytes") for source in sources)
@@ -55,7 +80,7 @@ def targets() -> Iterator[Target]:
     yield Target("nf4-graph: decode ≥ 1.3 × bf16-graph", ("nf4-graph", "decode"), ("bf16-graph", "decode"), 1.3)
 
 
-def lines(plan: "Plan", shape: Shape, best: Attainable | None, results: "Results") -> Iterator[str]:
+def lines(plan: Plan, shape: Shape, best: Attainable | None, results: Results) -> Iterator[str]:
     """The report for people."""
     found = series_of(plan, shape, best, results)
     yield ""
@@ -71,12 +96,12 @@ def lines(plan: "Plan", shape: Shape, best: Attainable | None, results: "Results
     yield from (f"  {judge(target, found).line()}" for target in targets())
 
 
-def _headings(plan: "Plan") -> tuple[str, ...]:
+def _headings(plan: Plan) -> tuple[str, ...]:
     decode = f"decode @{plan.depth} tok/s"
     return ("", decode, "GB/s", "share", f"prefill {plan.prefill} tok/s", "TFLOP/s", "share", "first request")
 
 
-def _row(name: str, found: Series, best: Attainable | None, results: "Results") -> tuple[str, ...]:
+def _row(name: str, found: Series, best: Attainable | None, results: Results) -> tuple[str, ...]:
     values = {figure: spread_of(series) for figure, series in found[name].items()}
     decode, prefill = (values[figure].text(1) if values.get(figure) else "-" for figure in ("decode", "prefill"))
     reads = _figure(values.get("bandwidth"), best and best.bandwidth, 1e9)
@@ -96,10 +121,8 @@ def _first(seconds: dict[str, list[float]]) -> str:
     return "-" if later is None else f"+{max(0.0, seconds['first'][0] - later.median):.2f} s"
 
 
-def figures(plan: "Plan", shape: Shape, best: Attainable | None, results: "Results") -> dict[str, Any]:
+def figures(plan: Plan, shape: Shape, best: Attainable | None, results: Results) -> dict[str, Any]:
     """Rates and judged targets, for a program."""
-    from dataclasses import asdict
-
     found = series_of(plan, shape, best, results)
     judged: list[Judged] = [judge(target, found) for target in targets()]
     return {"series": found, "targets": [asdict(one) for one in judged]}

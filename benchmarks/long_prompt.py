@@ -4,7 +4,7 @@ Usage: python benchmarks/long_prompt.py [--lengths 4096,8192,16384] [--only NAME
 
 The model has the shape of SmolLM2-135M, random weights and room for 32,768 tokens; nothing is downloaded. Every length
 is run in a process of its own. The first table sets the growth of the process's memory during the request beside the
-K and V that it leaves and beside vocabulary × length × 4 bytes, which the logits of all positions would take. The second
+K and V that it leaves and beside vocabulary × length × 4 bytes, which the logits of all positions would take. The last
 one has the milliseconds per decode step at depth 0 and at each length, for every decode path that is there. Takes about
 4 minutes per decode path, most of it at the greatest length.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 from model_shape import shape_of
-from peer_engines import require_path, run_request
+from peer_engines import VARIANTS, require_path, run_request
 from random_model import SMOLLM2_LONG, write_filled
 from rounds import columns
 from setting import default_threads, setting, setting_line, write_json
@@ -29,12 +29,6 @@ from llmcli.units import bytes_text
 
 STEPS = 16
 TIMEOUT = 1200
-PATHS: dict[str, tuple[QuantChoice, DecodeChoice]] = {
-    "bf16-eager": ("none", "eager"),
-    "int4-eager": ("int4", "eager"),
-    "bf16-compiled": ("none", "compiled"),
-    "int4-compiled": ("int4", "compiled"),
-}
 
 
 class Engine:
@@ -96,7 +90,7 @@ def measure(directory: Path, names: list[str], lengths: list[int], threads: int,
     for name in names:
         for length in (1, *lengths):
             try:
-                worker = Worker(Engine, str(directory), *PATHS[name], threads=threads)
+                worker = Worker(Engine, str(directory), *VARIANTS[name], threads=threads)
             except Unavailable as error:
                 results.missing[name] = str(error)
                 break
@@ -141,7 +135,7 @@ def arguments() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lengths", default="4096,8192,16384", metavar="LIST", help="default: %(default)s")
-    parser.add_argument("--only", default=",".join(PATHS), metavar="NAMES", help="default: %(default)s")
+    parser.add_argument("--only", default=",".join(VARIANTS), metavar="NAMES", help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=default_threads(), help="default: %(default)s")
     parser.add_argument("--json", type=Path, metavar="FILE")
     asked = parser.parse_args()
@@ -150,8 +144,8 @@ def arguments() -> argparse.Namespace:
         asked.lengths = [int(length) for length in asked.lengths.split(",")]
     except ValueError:
         parser.error(f"--lengths {asked.lengths}: a comma list of token counts")
-    if unknown := sorted(set(asked.names) - set(PATHS)):
-        parser.error(f"--only: {', '.join(unknown)}: not one of {', '.join(PATHS)}")
+    if unknown := sorted(set(asked.names) - set(VARIANTS)):
+        parser.error(f"--only: {', '.join(unknown)}: not one of {', '.join(VARIANTS)}")
     if min(asked.lengths) < 2 or max(asked.lengths) + STEPS >= SMOLLM2_LONG["max_position_embeddings"]:
         parser.error(f"--lengths: from 2 to {SMOLLM2_LONG['max_position_embeddings'] - STEPS - 1}")
     return asked

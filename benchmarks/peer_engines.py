@@ -23,6 +23,13 @@ INSTALL_LLAMA_CPP = (
     "xllamacpp, a prebuilt llama.cpp, is not installed: pip install xllamacpp "
     "(or pip install --no-deps --target DIR xllamacpp, with DIR on PYTHONPATH)"
 )
+VARIANTS: dict[str, tuple[QuantChoice, DecodeChoice]] = {
+    "bf16-eager": ("none", "eager"),
+    "int4-eager": ("int4", "eager"),
+    "bf16-compiled": ("none", "compiled"),
+    "int4-compiled": ("int4", "compiled"),
+}
+"""What is measured of llmcli on a CPU."""
 _CONTEXT = 2048
 
 

@@ -7,8 +7,8 @@ prebuilt wheel xllamacpp (`pip install xllamacpp`; left out where it is not inst
 timings. llmcli and transformers read the directory that llmcli has converted it into; transformers runs `generate` in
 bf16 with a streamer that notes when each token comes. Every engine has a process of its own and sleeps while another
 one measures; their order rotates. Prompts are fresh random ids, no prefix cache helps, every answer has exactly 65
-tokens. Before each measurement the run waits for an idle machine, 90 s in all; one during which other programs took more
-than 5 % of the machine is made once more.
+tokens. Before each measurement the run waits for an idle machine, 90 s in all; one during which other programs took
+more than 5 % of the machine is made once more.
 
 Prints medians and (least-most), ratios within the same round beside their targets, and the share of the ceiling: the
 read bandwidth and bf16 matrix products that torch attains on this machine in the same run. Takes about 5 minutes.
@@ -17,14 +17,14 @@ read bandwidth and bf16 matrix products that torch attains on this machine in th
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ceiling import Ceiling
 from model_shape import Shape, shape_at
-from peer_engines import LlamaCpp, Llmcli, Transformers
-from peers_report import report
+from peer_engines import VARIANTS, LlamaCpp, Llmcli, Transformers
+from peers_report import PROMPT, ROWS, STEPS, Run, report
 from setting import default_threads, setting, setting_line, write_json
 from workers import DISTURBED, Reply, Unavailable, Worker, wait_until_idle
 
@@ -32,51 +32,45 @@ from llmcli.cli.fetching import find, prepare
 from llmcli.models.locate import Located
 from llmcli.models.store import slot
 
-PROMPT, STEPS, ROWS = 512, 64, 4
-VARIANTS = {
-    f"{bits}-{path}": (quant, path)
-    for path in ("eager", "compiled")
-    for bits, quant in (("bf16", "none"), ("int4", "int4"))
-}
 NAMES = ("llama.cpp", "transformers", *VARIANTS)
 
 
-@dataclass(slots=True)
-class Run:
-    """What a run has measured: seconds of every engine and figure by round, and what disturbed it."""
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The model that is measured: where it lies, what it looks like, and the threads of every engine."""
 
-    rounds: int
-    seconds: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
-    ceilings: list[dict[str, float]] = field(default_factory=list)
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unavailable: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    measured: int = 0
-    disturbed: int = 0
-    patience: float = 90.0
-    """Seconds that are left to wait for an idle machine."""
+    located: Located
+    directory: Path
+    shape: Shape
+    threads: int
 
-    def note(self, engine: str, figure: str, number: int, seconds: float) -> None:
-        """Keep a value of round `number`."""
-        series = self.seconds.setdefault(engine, {}).setdefault(figure, [None] * self.rounds)
-        series[number] = seconds
+    @property
+    def gguf(self) -> Path:
+        """The file that llama.cpp reads. Raises Unavailable for a model that has none."""
+        if self.located.kind == "wheel":
+            return slot(self.located).original
+        if self.located.kind == "gguf" and self.located.original is not None:
+            return self.located.original
+        raise Unavailable(f"{self.located.name} is no GGUF file")
+
+    def start(self, name: str) -> Worker:
+        """An engine in a process of its own. Raises Unavailable with the reason when it is not there."""
+        if name == "llama.cpp":
+            build: tuple[Any, ...] = (LlamaCpp, str(self.gguf), self.threads, self.shape.vocabulary)
+        elif name == "transformers":
+            build = (Transformers, str(self.directory))
+        else:
+            build = (Llmcli, self.located.argument, *VARIANTS[name])
+        return Worker(*build, threads=self.threads, timeout=600)
 
 
-def start_workers(names: list[str], located: Located, directory: Path, shape: Shape, run: Run, threads: int):
+def start_workers(names: list[str], subject: Subject, run: Run) -> dict[str, Worker]:
     """The engines that are there, loaded one after the other; why the others are not is noted in `run`."""
-    gguf = slot(located).original if located.kind == "wheel" else located.original
-    builds: dict[str, tuple[Any, ...]] = {
-        "llama.cpp": (LlamaCpp, str(gguf), threads, shape.vocabulary),
-        "transformers": (Transformers, str(directory)),
-    }
-    builds |= {name: (Llmcli, located.argument, *variant) for name, variant in VARIANTS.items()}
     workers = {}
     for name in names:
         print(f"loading {name} …", flush=True)
         try:
-            if name == "llama.cpp" and located.kind not in {"wheel", "gguf"}:
-                raise Unavailable(f"{located.name} is no GGUF file")
-            workers[name] = Worker(*builds[name], threads=threads, timeout=600)
+            workers[name] = subject.start(name)
             run.facts[name] = workers[name].facts
         except Unavailable as error:
             run.unavailable[name] = str(error)
@@ -155,13 +149,13 @@ def main() -> None:
     asked = arguments()
     located = find(asked.model, None)
     directory = prepare(located)
-    shape = shape_at(directory)
+    subject = Subject(located, directory, shape_at(directory), asked.threads)
     facts = setting("torch", "transformers", "xllamacpp")
     if facts["load"] and facts["load"] > 0.5:
         print(f"notice: the machine is not idle (load {facts['load']:.1f}): figures will suffer, llama.cpp's the most")
     run = Run(asked.rounds)
     ceiling = Worker(Ceiling, threads=asked.threads)
-    workers = start_workers(asked.names, located, directory, shape, run, asked.threads)
+    workers = start_workers(asked.names, subject, run)
     if not workers:
         raise SystemExit("no engine is there to be measured")
     try:
@@ -176,7 +170,7 @@ def main() -> None:
         "model": {"name": located.name, "source": located.source, "file": directory.parent.name},
         "settings": {"rounds": asked.rounds, "prompt": PROMPT, "steps": STEPS, "rows": ROWS},
     }
-    lines, results = report(run, shape, asked.names)
+    lines, results = report(run, subject.shape, asked.names)
     print(f"\n{located.name}, {asked.rounds} rounds, {asked.threads} threads · {setting_line(facts)}\n")
     print("\n".join(lines))
     write_json(asked.json, document | results)

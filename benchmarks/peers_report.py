@@ -1,15 +1,12 @@
 """From the seconds of a run of peers.py to rates, ratios, targets and shares of the ceiling."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ceiling import Attainable, attainable
 from model_shape import Shape
 from rounds import Judged, Spread, Target, Values, columns, judge, spread_of
-
-if TYPE_CHECKING:
-    from peers import Run
 
 PROMPT, STEPS, ROWS = 512, 64, 4
 FIGURES = {
@@ -23,7 +20,28 @@ VLLM_SHARE = 67 / 101
 """vLLM 0.32 on a CPU, bf16, batch 1: 67 tok/s at depth 512 where llama.cpp's wheel does 101 (2 cores, Zen 5)."""
 
 
-def rates(run: "Run") -> dict[str, dict[str, list[float | None]]]:
+@dataclass(slots=True)
+class Run:
+    """What a run has measured: seconds of every engine and figure by round, and what disturbed it."""
+
+    rounds: int
+    seconds: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    ceilings: list[dict[str, float]] = field(default_factory=list)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    measured: int = 0
+    disturbed: int = 0
+    patience: float = 90.0
+    """Seconds that are left to wait for an idle machine."""
+
+    def note(self, engine: str, figure: str, number: int, seconds: float) -> None:
+        """Keep a value of round `number`."""
+        series = self.seconds.setdefault(engine, {}).setdefault(figure, [None] * self.rounds)
+        series[number] = seconds
+
+
+def rates(run: Run) -> dict[str, dict[str, list[float | None]]]:
     """Tokens per second, and under `overhead` the seconds of llmcli's whole way ÷ those of its bare decode path."""
     found: dict[str, dict[str, list[float | None]]] = {}
     for engine, series in run.seconds.items():
@@ -68,13 +86,14 @@ def ceilings(streamed: int | None, shape: Shape, best: Attainable) -> dict[str, 
     return found
 
 
-def report(run: "Run", shape: Shape, names: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+def report(run: Run, shape: Shape, names: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """The lines for people, and the results for a JSON document."""
     found, best = rates(run), attainable(run.ceilings)
     limits = {name: ceilings(_streamed(run, name), shape, best) for name in found} if best else {}
     spreads = {name: {figure: spread_of(values) for figure, values in found[name].items()} for name in found}
     judged = [judge(target, found) for target in targets(names)]
     lines = [
+        *(f"{name}: {_described(facts)}" for name, facts in run.facts.items()),
         *_ceiling_lines(run, best),
         "",
         "tokens per second: median (least-most), and the share of the ceiling",
@@ -89,13 +108,20 @@ def report(run: "Run", shape: Shape, names: Sequence[str]) -> tuple[list[str], d
     return lines, _results(run, found, spreads, limits, judged)
 
 
-def _streamed(run: "Run", name: str) -> int | None:
+def _described(facts: dict[str, Any]) -> str:
+    """What an engine runs, in the words of its facts."""
+    names = ("file", "dtype", "quant", "decode_path", "attention", "build")
+    shown = [str(facts[name]) for name in names if name in facts and (name, facts[name]) != ("quant", "none")]
+    return ", ".join((*shown, f"{facts['threads']} threads"))
+
+
+def _streamed(run: Run, name: str) -> int | None:
     """Bytes of weights that a step reads: transformers' are those of llmcli's bf16."""
     facts = run.facts.get("bf16-eager" if name == "transformers" else name, {})
     return facts.get("streamed_bytes")
 
 
-def _ceiling_lines(run: "Run", best: Attainable | None) -> list[str]:
+def _ceiling_lines(run: Run, best: Attainable | None) -> list[str]:
     if best is None:
         return ["attainable: not measured"]
     reads, products = (spread_of(one[key] / 1e9 for one in run.ceilings) for key in ("read", "matmul"))
@@ -116,14 +142,14 @@ def _cell(spread: Spread | None, limit: float | None) -> str:
     return spread.text() + (f" {spread.median / limit:4.0%}" if limit else "")
 
 
-def _left_out(run: "Run") -> list[str]:
+def _left_out(run: Run) -> list[str]:
     missing = [f"left out: {name}: {why}" for name, why in run.unavailable.items()]
     failed = [f"failed: {what}: {why}" for what, why in run.failed.items()]
     return [*missing, *failed, *([""] if missing or failed else [])]
 
 
 def _results(
-    run: "Run",
+    run: Run,
     found: Values,
     spreads: dict[str, dict[str, Spread | None]],
     limits: dict[str, dict[str, float]],

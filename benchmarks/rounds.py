@@ -83,8 +83,5 @@ def judge(target: Target, values: Values) -> Judged:
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """Rows as a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(zip(row, widths)))
-        for row in rows
-    )
+    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join("  ".join((row[0].ljust(first), *map(str.rjust, row[1:], widths))).rstrip() for row in rows)

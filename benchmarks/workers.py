@@ -7,10 +7,12 @@ took meanwhile, so that a disturbed one can be made again.
 import contextlib
 import multiprocessing
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -48,12 +50,19 @@ class Worker:
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, build, arguments), daemon=True)
+        handle, said = tempfile.mkstemp(prefix="benchmark-", suffix=".log")
+        os.close(handle)
+        self._said = Path(said)
+        self._process = context.Process(target=_serve, args=(theirs, said, build, arguments), daemon=True)
         with _threads(threads):
             self._process.start()
         theirs.close()
-        self.facts: dict[str, Any] = self._receive(timeout)
         self._seen = psutil.Process(self._process.pid)
+        try:
+            self.facts: dict[str, Any] = self._receive(timeout)
+        except Unavailable:
+            self.close()
+            raise
 
     def ask(self, method: str, *arguments: Any, timeout: float = 300) -> Reply:
         """Call a method and wait for what it returns. Raises Unavailable when it raises, dies or takes too long."""
@@ -70,6 +79,7 @@ class Worker:
             self._pipe.send(None)
         self._process.join(5)
         self._kill()
+        self._said.unlink(missing_ok=True)
 
     def _send(self, request: tuple[str, tuple[Any, ...]]) -> None:
         try:
@@ -85,10 +95,15 @@ class Worker:
             well, value = self._pipe.recv()
         except EOFError:
             self._process.join(5)
-            raise Unavailable(f"its process died with exit code {self._process.exitcode}") from None
+            raise Unavailable(f"its process died with exit code {self._process.exitcode}{self._last_word()}") from None
         if not well:
             raise Unavailable(value)
         return value
+
+    def _last_word(self) -> str:
+        """The last line that the process wrote."""
+        lines = self._said.read_text(encoding="utf-8", errors="replace").split("\n")
+        return next((f": {line.strip()[:200]}" for line in reversed(lines) if line.strip()), "")
 
     def _kill(self) -> None:
         if self._process.is_alive():
@@ -96,8 +111,11 @@ class Worker:
             self._process.join(5)
 
 
-def _serve(pipe: Connection, build: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """In the child: build, then answer until the other end says or breaks off."""
+def _serve(pipe: Connection, said: str, build: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """In the child: build, then answer until the other end says or breaks off. What libraries print goes to `said`."""
+    with Path(said).open("a", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
     built = _answer(pipe, lambda: build(*arguments), lambda made: made.facts)
     while built is not None:
         try:
