@@ -22,7 +22,7 @@ from peer_engines import VARIANTS, require_path, run_request
 from random_model import SMOLLM2_LONG, write_filled
 from rounds import columns
 from setting import default_threads, setting, setting_line, write_json
-from workers import Unavailable, Worker
+from workers import Unavailable, Worker, wait_until_idle
 
 from llmcli.inference import DecodeChoice, LoadRequest, QuantChoice
 from llmcli.units import bytes_text
@@ -95,8 +95,9 @@ def measure(directory: Path, names: list[str], lengths: list[int], threads: int,
                 results.missing[name] = str(error)
                 break
             try:
+                wait_until_idle(10)
                 reply = worker.ask("request", length, timeout=TIMEOUT)
-                results.found.setdefault(name, {})[length] = reply.value
+                results.found.setdefault(name, {})[length] = reply.value | {"others": reply.others}
                 print(f"{name} at {length}: {reply.seconds:.0f} s, others took {reply.others:.0%}", flush=True)
             except Unavailable as error:
                 results.missing[f"{name} at {length}"] = str(error)
@@ -120,6 +121,18 @@ def memory_rows(found: dict[int, dict[str, float]], vocabulary: int) -> list[tup
                 )
             )
     return rows
+
+
+def growth_line(found: dict[int, dict[str, float]], vocabulary: int) -> str:
+    """What the tokens between the least and the greatest length added to the memory, beside what they had to add."""
+    least, most = min(length for length in found if length > 1), max(found)
+    if least == most:
+        return ""
+    growth, held = (int(found[most][key] - found[least][key]) for key in ("growth", "kv_bytes"))
+    return (
+        f"from {least} to {most} tokens: {bytes_text(growth)} more, {growth / held:.2f} × what K and V grew by; "
+        f"the logits of all positions would have added {bytes_text(vocabulary * (most - least) * 4)}"
+    )
 
 
 def step_rows(results: Results, lengths: list[int]) -> list[tuple[str, ...]]:
@@ -162,7 +175,8 @@ def main() -> None:
     vocabulary = shape_of(SMOLLM2_LONG).vocabulary
     print(f"\nSmolLM2-135M's shape, random weights, {asked.threads} threads · {setting_line(facts)}")
     for name, found in results.found.items():
-        print(f"\n{name}: memory\n{columns(memory_rows(found, vocabulary))}")
+        if max(found) > 1:
+            print(f"\n{name}: memory\n{columns(memory_rows(found, vocabulary))}\n{growth_line(found, vocabulary)}")
     print(f"\n{columns(step_rows(results, asked.lengths))}")
     for name, why in results.missing.items():
         print(f"left out: {name}: {why}")

@@ -7,14 +7,15 @@ prebuilt wheel xllamacpp (`pip install xllamacpp`; left out where it is not inst
 timings. llmcli and transformers read the directory that llmcli has converted it into; transformers runs `generate` in
 bf16 with a streamer that notes when each token comes. Every engine has a process of its own and sleeps while another
 one measures; their order rotates. Prompts are fresh random ids, no prefix cache helps, every answer has exactly 65
-tokens. Before each measurement the run waits for an idle machine, 90 s in all; one during which other programs took
-more than 5 % of the machine is made once more.
+tokens. Before each measurement the run waits for an idle machine, two minutes in all; one during which other programs
+took more than 5 % of the machine is made again, twice at most.
 
 Prints medians and (least-most), ratios within the same round beside their targets, and the share of the ceiling: the
 read bandwidth and bf16 matrix products that torch attains on this machine in the same run. Takes about 5 minutes.
 """
 
 import argparse
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from llmcli.cli.fetching import find, prepare
 from llmcli.models.locate import Located
 from llmcli.models.store import slot
 
+TRIES = 3
 NAMES = ("llama.cpp", "transformers", *VARIANTS)
 
 
@@ -87,43 +89,53 @@ def requests(name: str) -> Iterator[tuple[str, tuple[Any, ...], dict[str, str]]]
         yield "overhead", (1, STEPS), {"bare": "bare", "full": "full"}
 
 
-def one_round(workers: dict[str, Worker], number: int, run: Run, *, kept: bool) -> None:
+def warm_up(workers: dict[str, Worker]) -> None:
+    """Every kind of request once, so that kernels and caches are set up; what fails here fails again later."""
+    for name, worker in workers.items():
+        for method, given, _ in requests(name):
+            if method == "request":
+                with contextlib.suppress(Unavailable):
+                    worker.ask(method, *given)
+
+
+def one_round(workers: dict[str, Worker], number: int, run: Run) -> None:
     """Every request on every engine; engines alternate within a request, and another one begins in every round."""
     order = list(workers)[number % len(workers) :] + list(workers)[: number % len(workers)]
     plans = {name: list(requests(name)) for name in order}
     for at in range(max(map(len, plans.values()))):
-        for name in (name for name in order if at < len(plans[name]) and name in workers):
-            method, arguments, figures = plans[name][at]
+        for name in (name for name in order if at < len(plans[name])):
+            method, given, figures = plans[name][at]
+            what = f"{name} {'/'.join(figures.values())}"
             try:
-                seconds = measured(workers[name], method, arguments, run)
+                seconds = measured(workers[name], method, given, run, f"{what}, round {number + 1}")
             except Unavailable as error:
-                run.failed[f"{name} {'/'.join(figures.values())}"] = str(error)
+                run.failed[what] = str(error)
                 continue
             for key, figure in figures.items():
-                if kept:
-                    run.note(name, figure, number, seconds[key])
+                run.note(name, figure, number, seconds[key])
 
 
-def measured(worker: Worker, method: str, arguments: tuple[Any, ...], run: Run) -> dict[str, float]:
-    """An answer; when others disturbed it, the less disturbed one of two."""
+def measured(worker: Worker, method: str, given: tuple[Any, ...], run: Run, what: str) -> dict[str, float]:
+    """An answer; when others disturb it, the least disturbed one of three."""
     replies: list[Reply] = []
-    while not replies or (len(replies) < 2 and replies[0].others > DISTURBED):
+    while not replies or (len(replies) < TRIES and replies[-1].others > DISTURBED):
         run.patience -= wait_until_idle(run.patience)
-        replies.append(worker.ask(method, *arguments))
+        replies.append(worker.ask(method, *given))
     reply = min(replies, key=lambda one: one.others)
     run.measured += 1
-    run.disturbed += reply.others > DISTURBED
+    if reply.others > DISTURBED:
+        run.disturbed.append(f"{what} ({reply.others:.0%})")
     return reply.value
 
 
 def measure(workers: dict[str, Worker], ceiling: Worker, run: Run) -> None:
-    """One round to warm up, then those that count."""
-    one_round(workers, 0, run, kept=False)
-    run.measured = run.disturbed = 0
+    """Warm up, then the rounds that count."""
+    warm_up(workers)
     for number in range(run.rounds):
         started = time.perf_counter()
+        wait_until_idle(5)
         run.ceilings.append(ceiling.ask("measure").value)
-        one_round(workers, number, run, kept=True)
+        one_round(workers, number, run)
         print(f"round {number + 1} of {run.rounds}: {time.perf_counter() - started:.0f} s", flush=True)
 
 

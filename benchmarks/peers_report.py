@@ -31,8 +31,8 @@ class Run:
     unavailable: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     measured: int = 0
-    disturbed: int = 0
-    patience: float = 90.0
+    disturbed: list[str] = field(default_factory=list)
+    patience: float = 120.0
     """Seconds that are left to wait for an idle machine."""
 
     def note(self, engine: str, figure: str, number: int, seconds: float) -> None:
@@ -103,7 +103,8 @@ def report(run: Run, shape: Shape, names: Sequence[str]) -> tuple[list[str], dic
         "ratios within a round: median (least-most)",
         *(f"  {one.line()}" for one in judged),
         "",
-        f"disturbed by other programs: {run.disturbed} of {run.measured} measurements",
+        f"disturbed by other programs: {len(run.disturbed)} of {run.measured} measurements",
+        *(f"  {what}" for what in run.disturbed),
     ]
     return lines, _results(run, found, spreads, limits, judged)
 

@@ -16,6 +16,7 @@ from ceiling import Attainable
 from gpu_parts import LlmcliPart
 from gpu_report import Plan, Results, figures, series_of
 from gpu_report import lines as gpu_lines
+from long_prompt import growth_line
 from model_shape import shape_of
 from peer_engines import require_path
 from peers_report import Run, report
@@ -112,6 +113,13 @@ def test_the_report_of_gpu_sets_a_step_beside_what_the_device_reads():
     assert "decode ≥ 80 % of attainable bandwidth: 0.75 (0.75-0.75) over 5 rounds: not met" in text
     assert "left out: nf4-graph: no such kernel" in text
     assert json.dumps(figures(plan, shape, None, Results()), allow_nan=False)
+
+
+def test_the_growth_of_memory_is_set_beside_that_of_k_and_v():
+    found = {1: {"growth": 5, "kv_bytes": 1}} | {
+        length: {"growth": 1e8 + length * 30_000, "kv_bytes": length * 20_000} for length in (1000, 3000)
+    }
+    assert "from 1000 to 3000 tokens: 0.056 GiB more, 1.50 × what K and V grew by" in growth_line(found, 50_000)
 
 
 def test_a_checkpoint_without_weights_takes_no_room_and_becomes_a_random_model(tmp_path):
