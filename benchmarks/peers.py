@@ -8,7 +8,7 @@ timings. llmcli and transformers read the directory that llmcli has converted it
 bf16 with a streamer that notes when each token comes. Every engine has a process of its own and sleeps while another
 one measures; their order rotates. Prompts are fresh random ids, no prefix cache helps, every answer has exactly 65
 tokens. Before each measurement the run waits for an idle machine, two minutes in all; one during which other programs
-took more than 5 % of the machine is made again, twice at most.
+took more than 3 % of the machine is made again, twice at most.
 
 Prints medians and (least-most), ratios within the same round beside their targets, and the share of the ceiling: the
 read bandwidth and bf16 matrix products that torch attains on this machine in the same run. Takes about 5 minutes.

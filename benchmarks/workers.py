@@ -19,7 +19,7 @@ import psutil
 
 from llmcli.errors import LlmcliError
 
-DISTURBED = 0.05
+DISTURBED = 0.03
 """The share of the machine that others may take during a measurement."""
 _IDLE = 0.1
 """The share up to which a machine is idle, in a tenth of a second that the system counts in ticks of a hundredth."""
