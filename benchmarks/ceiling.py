@@ -1,5 +1,6 @@
 """What the machine can do at best, measured: memory bandwidth and bf16 matrix products, with torch."""
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,15 +61,15 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """The best that was measured: bytes per second, and bf16 FLOP per second."""
+    """What a device does at best: bytes per second, and bf16 FLOP per second."""
 
     bandwidth: float
     flops: float
 
 
 def attainable(measured: list[dict[str, float]]) -> Attainable | None:
-    """The best of several measurements; None without one."""
+    """The medians of several measurements, the faster of read and copy; None without one."""
     if not measured:
         return None
-    bandwidth = max(max(one["read"], one.get("copy", 0.0)) for one in measured)
-    return Attainable(bandwidth, max(one["matmul"] for one in measured))
+    bandwidth = statistics.median(max(one["read"], one.get("copy", 0.0)) for one in measured)
+    return Attainable(bandwidth, statistics.median(one["matmul"] for one in measured))

@@ -126,7 +126,7 @@ def _ceiling_lines(run: Run, best: Attainable | None) -> list[str]:
     if best is None:
         return ["attainable: not measured"]
     reads, products = (spread_of(one[key] / 1e9 for one in run.ceilings) for key in ("read", "matmul"))
-    return [f"attainable: read {reads.text(1)} GB/s, bf16 matmul {products.text()} GFLOP/s; the best of them counts"]
+    return [f"attainable: read {reads.text(1)} GB/s, bf16 matmul {products.text()} GFLOP/s; the medians count"]
 
 
 def _table(spreads: dict[str, dict[str, Spread | None]], limits: dict[str, dict[str, float]]) -> str:
