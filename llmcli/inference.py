@@ -218,6 +218,12 @@ class Trace:
     drafted: int = 0
     accepted: int = 0
     batch: int = 1
+    decode_path: str | None = None
+    """What decoded the answer; None where it is what `ModelInfo` says."""
+    capture_seconds: float = 0.0
+    """What capturing CUDA graphs took; part of `unattributed` before the prefill, of decode after it."""
+    notices: tuple[str, ...] = ()
+    """What a person should know about how the request was served."""
 
     @property
     def generated(self) -> int:

@@ -10,6 +10,7 @@ import torch
 from llmcli import __version__
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.decode.graph_choice import graphs_for
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
@@ -33,6 +34,7 @@ def describe(
     params = model.num_parameters()
     quant = quant_of(model)
     defaults, refused = _generation_defaults(model)
+    graphs, not_captured = graphs_for(request, model)
     info = ModelInfo(
         name=request.name,
         source=request.source,
@@ -45,7 +47,7 @@ def describe(
         streamed_bytes=streamed_bytes(model),
         device=devices.name(device),
         attention=attention,
-        decode_path="eager",
+        decode_path="eager" if graphs is None else "graph",
         context_limit=limit,
         context_bound_by=bound_by,
         vocab_size=config.vocab_size,
@@ -56,13 +58,14 @@ def describe(
         notices=(
             *_notices(device, model, tokenizer),
             *filter(None, [few_quantized_notice(model, params)]),
+            *not_captured,
             *refused,
         ),
         cache_reuse=model.config.model_type in CONTINUABLE,
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
     )
     chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
-    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk)
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk, graphs=graphs)
 
 
 def _context(request: LoadRequest, config: Any) -> tuple[int, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.decode.graphs import Graphs
 from llmcli.engine.quantize import scales
 from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
@@ -21,6 +22,8 @@ class Loaded:
     device: torch.device
     eos_ids: frozenset[int]
     chunk: int
+    graphs: Graphs | None = None
+    """What captures the decode steps, where they are captured."""
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -8,6 +8,7 @@ import torch
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import frequency_switch
 from llmcli.engine.decode.choose import begin_path
+from llmcli.engine.decode.graphs import Captures
 from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
@@ -98,6 +99,8 @@ class Serving:
         elif marks.prefill_started is not None:
             self._live.keep(marks.forwarded(rows, match.cached), trace.ended)
         if isinstance(trace.error, OutOfMemory):
+            if self._loaded.graphs is not None:
+                self._loaded.graphs.drop()
             devices.release(self._loaded.device)
 
     def _prompt_ids(self, marks: Marks) -> tuple[int, ...]:
@@ -176,7 +179,8 @@ class Serving:
         )
 
     def _trace(self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None) -> Trace:
-        path = marks.path
+        path, graphs = marks.path, self._loaded.graphs
+        captures = Captures() if graphs is None else graphs.report()
         return Trace(
             prompt=prompt,
             cached=match.cached,
@@ -203,4 +207,7 @@ class Serving:
             drafted=0 if path is None else path.drafted,
             accepted=0 if path is None else path.accepted,
             batch=1 + len(self._request.beside),
+            decode_path=None if path is None else path.name,
+            capture_seconds=captures.seconds,
+            notices=captures.notices,
         )

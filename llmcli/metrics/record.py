@@ -1,7 +1,7 @@
 """The request record: `llmcli.request/1`, the same for chat, the log and every client."""
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -152,6 +152,10 @@ def model_of(info: ModelInfo) -> Model:
     )
 
 
+def _model_of(info: ModelInfo, trace: Trace) -> Model:
+    return replace(model_of(info), decode_path=trace.decode_path or info.decode_path)
+
+
 def ceiling_of(info: ModelInfo, kv_bytes: int | None) -> Ceiling:
     """The bytes that a decode step reads at the depth where the cache holds `kv_bytes`."""
     if info.streamed_bytes is None or not kv_bytes:
@@ -181,7 +185,7 @@ def record_of(
         started_at=started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         command=command,
         engine="transformers",
-        model=model_of(info),
+        model=_model_of(info, trace),
         tokens=_tokens(trace),
         seconds=seconds,
         rates=rates_of(trace, seconds, delivery.chars),

@@ -19,6 +19,8 @@ def forward(model: Any, ids: torch.Tensor, cache: Any) -> torch.Tensor:
 class EagerPath:
     """The decode path that every other one has to equal."""
 
+    name = "eager"
+
     def __init__(self, model: Any, cache: Any, sampler: Sampler) -> None:
         self._model = model
         self._cache = cache

@@ -13,8 +13,10 @@ class DecodePath(Protocol):
     """The work of one request on the device: reads the prompt, then makes one step after the other.
 
     steps: decode forwards so far. drafted, accepted: tokens that speculation proposed, and those that held.
+    name: what the record calls it.
     """
 
+    name: str
     steps: int
     drafted: int
     accepted: int

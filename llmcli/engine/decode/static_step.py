@@ -43,12 +43,12 @@ class StaticLayer(DynamicLayer):
         self.values.index_copy_(2, self._row, value_states)
         return self.keys, self.values
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, torch.Tensor]:  # type: ignore[override]
+    def get_mask_sizes(self, query_length: int) -> tuple[int, torch.Tensor]:
         """See transformers' `CacheLayerMixin`; the offset is the position that row 0 would have."""
         del query_length
         return int(self.keys.shape[-2]), self._position - self._row
 
-    def get_seq_length(self) -> torch.Tensor:  # type: ignore[override]
+    def get_seq_length(self) -> torch.Tensor:
         """Tokens before the new one, as a tensor (1,)."""
         return self._position
 
