@@ -16,6 +16,7 @@ FinishReason = Literal["eos", "stop", "length", "context", "memory", "interrupte
 Quant = Literal["none", "int8", "nf4", "fp4", "int4"]
 QuantChoice = Literal["auto", "none", "int8", "nf4", "fp4", "int4"]
 DecodeChoice = Literal["auto", "eager", "graph", "compiled"]
+DecodeName = Literal["eager", "graph", "compiled"]
 Speculation = Literal["none", "ngram"]
 CacheSource = Literal["none", "live", "session"]
 MissReason = Literal["prefix_changed", "expired", "evicted", "model_changed", "not_croppable"]
@@ -117,7 +118,8 @@ class ModelInfo:
     context_bound_by: who sets the context limit, `model` or a name of the request's `context`.
     threads: of the CPU kernels. cache_reuse: whether a request may continue the cache of the one before it.
     system_role: whether the chat template takes a system message; where it does not, its text goes into the first
-    user message.
+    user message. kv_dtype: what K and V are kept in, torch's name or fp8, int8, int4; kv_offload: whether in main
+    memory. speculation: where drafts of the next tokens come from, in words; None without.
     """
 
     name: str
@@ -142,6 +144,9 @@ class ModelInfo:
     notices: tuple[str, ...] = ()
     cache_reuse: bool = False
     system_role: bool = True
+    kv_dtype: str = ""
+    kv_offload: bool = False
+    speculation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,7 @@ class Trace:
 
     A reading is None when the request ended before that event. `arrivals` has one reading per generated token. Counts
     are those of one row of a batch of `batch` sequences. steps: decode forwards. drafted, accepted: tokens that
-    speculation proposed, and those of them that the model agreed with.
+    speculation proposed, and those of them that became part of the answer; steps + accepted is generated - 1.
     cache_break_at: the position from which a cache that was there did not agree with the prompt, None where it agreed
     to its end or there was none. cache_age: seconds since its last use. miss_reason: why less than all of it was used.
     """
@@ -218,10 +223,9 @@ class Trace:
     drafted: int = 0
     accepted: int = 0
     batch: int = 1
-    decode_path: str | None = None
-    """What decoded the answer; None where it is what `ModelInfo` says."""
+    decode_path: DecodeName | None = None
     capture_seconds: float = 0.0
-    """What capturing CUDA graphs took; part of `unattributed` before the prefill, of decode after it."""
+    """What capturing CUDA graphs took: part of `unattributed` before the prefill, of decode after it."""
     notices: tuple[str, ...] = ()
     """What a person should know about how the request was served."""
 
@@ -264,7 +268,8 @@ class Engine(Protocol):
     def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:
         """Run one request; the iterator ends with exactly one `Finished`, also after an error or a cancel.
 
-        Raises UsageError before any event when the prompt does not fit the context.
+        Raises UsageError before any event when the prompt does not fit the context, or when prompts beside it are of
+        other lengths.
         """
         ...
 

@@ -2,11 +2,11 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llmcli.errors import UsageError
-from llmcli.inference import Quant, QuantChoice
+from llmcli.inference import DecodeChoice, Quant, QuantChoice, Speculation
 
 DTYPES = {
     "auto": "auto",
@@ -25,8 +25,8 @@ INT8_DTYPE = "float16"
 FOUR_BIT = 5.0
 """The most bits per weight of a 4-bit GGUF format: Q4_1 has 5, Q4_0 and Q4_K 4.5, the next larger ones 5.5."""
 
-QUANTIZED_SHARE: Mapping[Quant, float] = {"none": 1.0, "int8": 0.6, "nf4": 0.35, "fp4": 0.35}
-"""Roughly what is left of 16-bit weights: 8 or 4.5 bits of 16, and an embedding that stays as it is."""
+QUANTIZED_SHARE: Mapping[Quant, float] = {"none": 1.0, "int8": 0.6, "nf4": 0.35, "fp4": 0.35, "int4": 0.4}
+"""Roughly what is left of 16-bit weights: 8, 4.5 or 5 bits of 16, and an embedding that stays as it is."""
 
 _DEVICE = re.compile(r"(auto|cpu|mps|cuda)(?:(?<=cuda):(\d+))?")
 
@@ -46,14 +46,26 @@ def parse_device(text: str) -> tuple[str, int]:
     return match[1], int(match[2] or 0)
 
 
+def refuse_spread(device: str) -> None:
+    """Raise UsageError where a `--device` names one device, and layers are to be spread over all (`--device-map`)."""
+    if device not in {"auto", "cuda"}:
+        raise UsageError(
+            f"--device-map auto with --device {device} is not possible: one spreads layers over all GPUs, "
+            "the other names one device",
+            "Leave one of them out.",
+        )
+
+
 def resolve_quant(choice: QuantChoice, packed_bits: float | None, device: str) -> Quant:
-    """What is done to the weights. `auto` quantizes only what was packed to 4 bits already, and only on CUDA.
+    """What is done to the weights. `auto` quantizes only what was packed to 4 bits already: nf4 on CUDA, int4 on a CPU.
 
     packed_bits: of the GGUF file that the weights come from, or None. device: cpu, mps or cuda.
     """
     if choice != "auto":
         return choice
-    return "nf4" if device == "cuda" and packed_bits is not None and packed_bits <= FOUR_BIT else "none"
+    if packed_bits is None or packed_bits > FOUR_BIT:
+        return "none"
+    return {"cuda": "nf4", "cpu": "int4"}.get(device, "none")  # type: ignore[return-value]
 
 
 def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
@@ -66,6 +78,11 @@ def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
             f"--quant int8 with --dtype {dtype} is not possible: LLM.int8 multiplies in {INT8_DTYPE}",
             f"Leave --dtype out, or take --quant nf4, which runs in {dtype}.",
         )
+    if quant == "int4" and device in {"cuda", "mps"}:
+        raise UsageError(
+            f"--quant int4 does not run on {device}: its kernels are for the CPU",
+            "Use --quant nf4, or --device cpu.",
+        )
     if quant == "int8" and device == "mps":
         raise UsageError(
             "--quant int8 does not run on mps: bitsandbytes has no int8 kernels for Metal",
@@ -75,11 +92,37 @@ def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:
 
 def require_bitsandbytes(quant: QuantChoice) -> None:
     """Raise UsageError when `quant` needs bitsandbytes and it is not there."""
-    if quant not in {"auto", "none"} and importlib.util.find_spec("bitsandbytes") is None:
+    if quant not in {"auto", "none", "int4"} and importlib.util.find_spec("bitsandbytes") is None:
         raise UsageError(
             f"--quant {quant} is done by bitsandbytes, which is not installed here",
             "It has no build for every platform; --quant none needs none.",
         )
+
+
+def refuse_speculation(speculate: Speculation, draft: str | None, decode: DecodeChoice) -> None:
+    """Raise UsageError, with the reason, where speculation cannot be had as it is asked for. draft: a model's name."""
+    if speculate != "none" and draft is not None:
+        raise UsageError(
+            f"--speculate {speculate} and --draft {draft} are two sources of drafts, and a request has one",
+            "Leave one of them out.",
+        )
+    asked = f"--draft {draft}" if draft is not None else None if speculate == "none" else f"--speculate {speculate}"
+    if asked is not None and decode in {"graph", "compiled"}:
+        raise UsageError(
+            f"{asked} with --decode {decode} is not possible: that path makes exactly one token per step",
+            "Leave --decode out, or do without drafts.",
+        )
+
+
+def batch_notice(batches: Iterable[int], speculate: Speculation, draft: str | None) -> str | None:
+    """What to say when drafts are asked for and some batch has several rows; None where there is nothing to say.
+
+    Rows agree with different numbers of drafts, so that a batch would no longer be at one length.
+    """
+    larger = sorted({batch for batch in batches if batch > 1})
+    if not larger or (speculate == "none" and draft is None):
+        return None
+    return f"no speculation at batch {', '.join(map(str, larger))}: drafts serve a batch of one"
 
 
 def stored_quant(config: Mapping[str, Any]) -> Quant | None:

@@ -3,6 +3,12 @@
 CUDA_CHUNK = 2048
 """Prompt tokens per forward on CUDA, for the model types that may read a prompt in pieces; no device reads more."""
 
+CPU_CHUNK = 256
+"""The most prompt tokens per forward on a CPU, for the same types."""
+
+MPS_CHUNK = 512
+"""Prompt tokens per forward on Metal, for the same types."""
+
 CONTINUABLE = frozenset(
     {
         "apertus",

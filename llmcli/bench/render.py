@@ -1,5 +1,6 @@
 """A bench result as a table for people."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from llmcli.bench.result import BenchResult, TestResult
@@ -16,31 +17,53 @@ def title(result: BenchResult) -> str:
     model, host = result.model, result.host
     versions = result.settings["versions"]
     count = result.settings["threads"]
+    drafts = f" · {speculation}" if (speculation := result.settings["speculation"]) else ""
     threads = "1 thread" if count == 1 else f"{count} threads"
     return (
         f"{model.name} from {model.source}\n"
         f"{count_text(model.params)} parameters · {weights_format(model)} · weights {bytes_text(model.weight_bytes)}\n"
-        f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}\n"
+        f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}{drafts}\n"
         f"llmcli {versions['llmcli']} · torch {versions['torch']} · transformers {versions['transformers']}"
     )
 
 
+def difference(result: BenchResult, first: BenchResult) -> str:
+    """The lines of its title in which a further load of the same model is not like the first one."""
+    pairs = zip(title(result).splitlines(), title(first).splitlines(), strict=True)
+    return "\n".join(line for line, other in pairs if line != other) or _asked(result)
+
+
+def _asked(result: BenchResult) -> str:
+    """The flags that chose the load: all that tells two loads apart which have become the same."""
+    return " ".join(f"--{flag} {result.settings[flag]}" for flag in ("quant", "decode") if flag in result.settings)
+
+
 HEADINGS = ("prefill tok/s", "decode tok/s", "ttft", "ITL ms p50/p99", "dominant")
-TABLE_WIDTH = 78
-"""Columns that the table needs."""
+_GAP = 2
 
 
 def table(result: BenchResult) -> "Table":
     """One row per test: median ± standard deviation of both rates, the time to the first token, the verdict."""
     from rich.table import Table
 
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     grid.add_column("test", vertical="bottom")
     for name in HEADINGS:
-        grid.add_column(name.replace(" tok", "\ntok").replace(" p50", "\np50"), justify="right", vertical="bottom")
+        grid.add_column(_heading(name), justify="right", vertical="bottom")
     for test in result.tests:
         grid.add_row(test.name, *_cells(test))
     return grid
+
+
+def table_width(result: BenchResult) -> int:
+    """Characters a line that the table needs."""
+    rows = [("test", *map(_heading, HEADINGS)), *((test.name, *_cells(test)) for test in result.tests)]
+    widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)]
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _heading(name: str) -> str:
+    return name.replace(" tok", "\ntok").replace(" p50", "\np50")
 
 
 def lines(result: BenchResult) -> str:
@@ -57,7 +80,8 @@ def _cells(test: TestResult) -> tuple[str, ...]:
     itl = test.decode.itl_ms
     gaps = "-" if itl.p50 is None or itl.p99 is None else f"{itl.p50:.1f}/{itl.p99:.1f}"
     ttft = "-" if test.ttft_seconds.median is None else seconds_text(test.ttft_seconds.median)
-    return _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, verdict(test.phases)
+    end = "failed" if test.phases is None else verdict(test.phases)
+    return _rate(test.prefill.tps), _rate(test.decode.tps), ttft, gaps, end
 
 
 def _rate(spread: Spread) -> str:
@@ -68,13 +92,21 @@ def _rate(spread: Spread) -> str:
     return f"{spread.median:.{places}f}{deviation}"
 
 
-def unstable(test: TestResult) -> str | None:
-    """A notice with the number and the remedy when repetitions differ too much, else None."""
-    if test.stable is not False:
+_REMEDY = "end other programs, lower OMP_NUM_THREADS, or raise --warmup and --repeats"
+
+
+def unstable(tests: Sequence[TestResult]) -> str | None:
+    """A notice with the worst number and the remedy when repetitions of some tests differ too much, else None."""
+    shaky = [test for test in tests if test.stable is False]
+    if not shaky:
         return None
+    test = max(shaky, key=lambda test: _worst(test)[1])
+    name, worst = _worst(test)
+    count = f"{len(shaky)} of {len(tests)} tests, most of all {test.name}: " if len(tests) > 1 else ""
+    varies = f"{name} varies by {percent_text(worst)} of its mean over {test.repeats} repetitions"
+    return f"unstable: {count}{varies}; {_REMEDY}"
+
+
+def _worst(test: TestResult) -> tuple[str, float]:
     rates = (("prefill", test.prefill.tps.relative), ("decode", test.decode.tps.relative))
-    name, worst = max(((n, value or 0.0) for n, value in rates), key=lambda pair: pair[1])
-    return (
-        f"unstable: {name} varies by {percent_text(worst)} of its mean over {test.repeats} repetitions; "
-        "end other programs, lower OMP_NUM_THREADS, or raise --warmup and --repeats"
-    )
+    return max(((name, value or 0.0) for name, value in rates), key=lambda pair: pair[1])

@@ -1,18 +1,20 @@
-"""The result of a bench: `llmcli.bench/1`."""
+"""The result of a bench: `llmcli.bench/1`, and of several loads of a model: `llmcli.benches/1`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llmcli.bench.plan import Plan
 from llmcli.bench.spread import STABLE_BELOW, Spread, rates_of, spread_of
+from llmcli.errors import LlmcliError
 from llmcli.inference import ModelInfo
 from llmcli.metrics.host import Host
 from llmcli.metrics.phases import dominant, shares_of, sum_of
 from llmcli.metrics.rates import Percentiles, inter_token_latency
-from llmcli.metrics.record import Ceiling, Memory, Model, Phases, RequestRecord, model_of
+from llmcli.metrics.record import Ceiling, Failure, Memory, Model, Phases, RequestRecord, model_of
 
 SCHEMA = "llmcli.bench/1"
+SEVERAL = "llmcli.benches/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class PrefillResult:
-    """Seconds of every repetition, and evaluated tokens per second."""
+    """Seconds of every repetition, and evaluated tokens per second, those of the whole batch."""
 
     seconds: tuple[float, ...]
     tps: Spread
@@ -33,7 +35,7 @@ class PrefillResult:
 
 @dataclass(frozen=True, slots=True)
 class DecodeResult:
-    """Seconds of every repetition, (n-1) tokens per second, and percentiles over all gaps between tokens."""
+    """Seconds of every repetition, (n-1) tokens of each sequence per second, and percentiles over the gaps of one."""
 
     seconds: tuple[float, ...]
     tps: Spread
@@ -42,7 +44,11 @@ class DecodeResult:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """One test. stable: None after a single repetition, else whether both rates vary by 5 % at most."""
+    """One test. repeats: those that are complete. phases: None without any.
+
+    cache_hits: repetitions that found more in the cache than their depth. stable: None after a single repetition, else
+    whether both rates vary by 5 % at most. error: what ended the test before all of them.
+    """
 
     name: str
     prompt_len: int
@@ -54,16 +60,17 @@ class TestResult:
     prefill: PrefillResult
     decode: DecodeResult
     ttft_seconds: Spread
-    phases: Phases
+    phases: Phases | None
     ceiling: Ceiling
     memory: Memory
     cache_hits: int
     stable: bool | None
+    error: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """Everything that `llmcli bench` measured, and what it was measured on."""
+    """Everything that `llmcli bench` measured with one load of a model, and what it was measured on."""
 
     schema: str
     host: Host
@@ -72,36 +79,58 @@ class BenchResult:
     tests: tuple[TestResult, ...]
 
 
-def test_result(plan: Plan, repetitions: Sequence[Repetition]) -> TestResult:
-    """The result of at least one repetition of `plan`."""
+@dataclass(frozen=True, slots=True)
+class BenchResults:
+    """The same for a model that was loaded in several ways."""
+
+    schema: str
+    benches: tuple[BenchResult, ...]
+
+
+def test_result(  # the result of a test, not a test
+    plan: Plan,
+    repetitions: Sequence[Repetition],
+    error: LlmcliError | None = None,  # noqa: PT028 - as above
+) -> TestResult:
+    """The result of the complete repetitions of `plan`. error: what ended it before the last one."""
     records = [repetition.record for repetition in repetitions]
     gaps = (gap for repetition in repetitions for gap in repetition.gaps_ms)
     prefill = tuple(record.seconds.prefill for record in records)
     decode = tuple(record.seconds.decode or 0.0 for record in records)
-    prefill_tps, decode_tps = rates_of(plan.prompt_len, prefill), rates_of(plan.out_len - 1, decode)
+    prefill_tps = rates_of(plan.batch * plan.prompt_len, prefill)
+    decode_tps = rates_of(plan.batch * (plan.out_len - 1), decode)
     return TestResult(
         name=plan.name,
         prompt_len=plan.prompt_len,
         out_len=plan.out_len,
-        depth=0,
-        batch=1,
+        depth=plan.depth,
+        batch=plan.batch,
         repeats=len(records),
         warmup=plan.warmup,
         prefill=PrefillResult(prefill, prefill_tps),
         decode=DecodeResult(decode, decode_tps, inter_token_latency(gaps)),
         ttft_seconds=spread_of([record.seconds.ttft or 0.0 for record in records]),
-        phases=_phases(records),
-        ceiling=records[0].ceiling,
+        phases=_phases(records) if records else None,
+        ceiling=records[0].ceiling if records else Ceiling(),
         memory=_memory(records),
-        cache_hits=sum(record.tokens.cached > 0 for record in records),
+        cache_hits=sum(record.tokens.cached > plan.batch * plan.depth for record in records),
         stable=_stable(prefill_tps, decode_tps),
+        error=None if error is None else Failure(type(error).__name__, error.message),
     )
 
 
-def bench_result(info: ModelInfo, host: Host, tests: Sequence[TestResult]) -> BenchResult:
-    """Results with the machine, the model and the settings that they hold for."""
-    settings = {"threads": info.threads, "sampling": "greedy", "ids": "random", "versions": info.versions}
-    return BenchResult(SCHEMA, host, model_of(info), settings, tuple(tests))
+def bench_result(
+    info: ModelInfo, host: Host, tests: Sequence[TestResult], asked: Mapping[str, str] | None = None
+) -> BenchResult:
+    """Results with the machine, the model and the settings that they hold for. asked: flags that chose the load."""
+    fixed = {
+        "threads": info.threads,
+        "sampling": "greedy",
+        "ids": "random",
+        "speculation": info.speculation,
+        "versions": info.versions,
+    }
+    return BenchResult(SCHEMA, host, model_of(info), fixed | dict(asked or {}), tuple(tests))
 
 
 def _phases(records: Sequence[RequestRecord]) -> Phases:

@@ -22,9 +22,14 @@ def overview(
 def _model(info: ModelInfo | None) -> list[tuple[str, str]]:
     if info is None:
         return [("model", "still loading")]
+    drafts = f", {info.speculation}" if info.speculation else ""
     return [
         ("model", f"{info.name} from {info.source}"),
-        ("weights", f"{weights_format(info)} on {info.device}, attention {info.attention}, decode {info.decode_path}"),
+        (
+            "weights",
+            f"{weights_format(info)} on {info.device}, attention {info.attention}, decode {info.decode_path}{drafts}",
+        ),
+        ("KV cache", f"{info.kv_dtype}{', in main memory' if info.kv_offload else ''}"),
     ]
 
 
@@ -47,7 +52,7 @@ def session_line(records: Sequence[RequestRecord]) -> str:
     seconds = sum_of([record.seconds for record in records])
     prompt, cached = (sum(getattr(record.tokens, name) for record in records) for name in ("prompt", "cached"))
     evaluated = sum(record.tokens.evaluated for record in records)
-    steps = sum(max(0, record.tokens.generated - 1) for record in records)
+    steps = sum(record.tokens.decoded for record in records)
     shares = shares_of(seconds)
     parts = [
         f"session: {len(records)} answer{'' if len(records) == 1 else 's'}",

@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from llmcli import __version__, console
+from llmcli import __version__, console, ranks
 from llmcli.chat.interrupt import ENDING
 from llmcli.cli.bench import bench
 from llmcli.cli.chat import chat
@@ -64,9 +64,11 @@ app.add_typer(log_app, name="log")
 
 def main() -> NoReturn:
     """Run the program and exit with one of the codes of `llmcli.errors`."""
+    ranks.hush()
     console.prepare()
     _end_on_signals()
     code = run(sys.argv[1:])
+    ranks.linger(code)
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -1,5 +1,6 @@
 """`llmcli chat`: the flags of a conversation or of one question."""
 
+from llmcli import ranks
 from llmcli.chat.prompt import PromptSources, stdin_is_piped, stdin_is_terminal
 from llmcli.cli import options as flags
 from llmcli.cli.question import Display, Question
@@ -69,7 +70,11 @@ def chat(
 
 def _begin(question: Question) -> None:
     """Answer the question, or talk when there is none; what either needs takes longer to import than --help may."""
-    if question.sources.empty and stdin_is_terminal():
+    if ranks.rank() > 0:
+        from llmcli.cli.following import follow
+
+        follow(question.model, question.registry, question.loading)
+    elif question.sources.empty and stdin_is_terminal():
         from llmcli.cli.conversing import converse
 
         converse(question)

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 
 from llmcli import __version__, console, paths
@@ -13,8 +14,10 @@ from llmcli.chat.reader import PlainReader, Reader
 from llmcli.chat.repl import Face, Repl
 from llmcli.chat.screen import screen_for
 from llmcli.chat.settings import Settings
+from llmcli.cli.compiling import compile_beside
 from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures, table
+from llmcli.cli.notes import Notes
 from llmcli.cli.opening import announce, load_request
 from llmcli.cli.options import Stats
 from llmcli.cli.question import Question
@@ -38,14 +41,15 @@ def converse(question: Question) -> None:
     loading = Loading(lambda: start_engine(request))
     announced = Once(request)
     recorder = Recorder(enabled=question.log)
-    reader = _reader(loading, located.name, announced)
+    notes = Notes(partial(console.say, style="dim"))
+    reader = _reader(loading, located.name, announced, notes)
     entry = located.entry.sampling if located.entry else SamplingOptions()
     settings = Settings(question.sampling, entry, question.stop, question.display.stats.value)
     system = question.sources.system or ""
     repl = Repl(
         reader,
         loading,
-        _face(question, located.name, announced, recorder),
+        _face(question, located.name, announced, recorder, notes),
         system=clean(os.fsencode(system), "--system", console.say),
         settings=settings,
         stream=question.display.stream,
@@ -74,7 +78,7 @@ class Once:
                 announce(engine, self._request)
 
 
-def _reader(loading: Loading, name: str, announced: Once) -> Reader:
+def _reader(loading: Loading, name: str, announced: Once, notes: Notes) -> Reader:
     """The prompt for this terminal; the model begins to load when it is on the screen."""
 
     def done() -> None:
@@ -86,6 +90,7 @@ def _reader(loading: Loading, name: str, announced: Once) -> Reader:
         else:
             if engine is not None:
                 reader.above(partial(announced, engine))
+                _compile(engine, lambda text: notes.add(text, reader))
 
     def begin() -> None:
         loading.begin(done)
@@ -104,7 +109,15 @@ def _reader(loading: Loading, name: str, announced: Once) -> Reader:
     return reader
 
 
-def _face(question: Question, name: str, announced: Once, recorder: Recorder) -> Face:
+def _compile(engine: Engine, say: Callable[[str], None]) -> None:
+    """Begin to compile the decode step of a model on this machine, where that is still to be done."""
+    from llmcli.engine.local import LocalEngine  # it has torch with it, which is loaded by now
+
+    if isinstance(engine, LocalEngine):
+        compile_beside(engine, say)
+
+
+def _face(question: Question, name: str, announced: Once, recorder: Recorder, notes: Notes) -> Face:
     return Face(
         say=console.say,
         rows=console.say_rows,
@@ -112,16 +125,17 @@ def _face(question: Question, name: str, announced: Once, recorder: Recorder) ->
         waiting=lambda: console.progress(f"loading {name}"),
         loaded=announced,
         screen=partial(screen_for, plain=question.display.plain, hidden=False),
-        finished=partial(_finished, question, recorder),
+        finished=partial(_finished, question, recorder, notes),
         figures=_figures,
     )
 
 
-def _finished(question: Question, recorder: Recorder, result: Answer, settings: Settings) -> None:
+def _finished(question: Question, recorder: Recorder, notes: Notes, result: Answer, settings: Settings) -> None:
     """Keep the record of an answer, show its figures, and say why it was cut."""
     show_figures(result.record, Stats(settings.stats), explain=question.display.explain)
     tell_why_cut(result.record, more="/set max_new_tokens N", room="/clear forgets the conversation")
     recorder.add(result.record)
+    notes.flush()
 
 
 def _figures(record: RequestRecord) -> None:

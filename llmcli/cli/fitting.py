@@ -1,10 +1,11 @@
 """Whether a model fits, told before it is fetched or loaded, with ways out when it does not."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llmcli.cli.hardware import Place, place_of
+from llmcli import ranks
+from llmcli.cli.hardware import Place, gpus, memory, place_of, together
 from llmcli.cli.options import ModelOptions
 from llmcli.errors import ModelError, OutOfMemory
 from llmcli.estimate import experts
@@ -15,7 +16,9 @@ from llmcli.estimate.fit import Need, Setting, Stored, need_of
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.gguf.from_gguf import DTYPE as GGUF_DTYPE
 from llmcli.estimate.gguf.from_gguf import from_gguf
+from llmcli.estimate.layers import Layers
 from llmcli.estimate.sources import catalogued_config
+from llmcli.kv_rules import QUANTIZED, parse_kv_dtype, refuse_float
 from llmcli.load_rules import FOUR_BIT, INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
 from llmcli.models.gguf import GgufHeader
 from llmcli.models.locate import Located
@@ -41,13 +44,24 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit."""
+    """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
+
+    exact: so many tokens will be held, however many would be useful. offloaded: what the cache holds in main memory
+    beside; empty without `--kv-offload`. draft: what the draft model takes, which is part of `need`.
+    """
 
     stored: Stored
     setting: Setting
     place: Place
     need: Need
     context: int
+    exact: bool = False
+    offloaded: Layers = ()
+    draft: Need | None = None
+
+    def need_in(self, setting: Setting) -> Need:
+        """What it takes in another setting, draft model included."""
+        return _together(need_of(self.stored, setting), self.draft)
 
     @property
     def bytes(self) -> int:
@@ -56,8 +70,16 @@ class Fit:
 
     @property
     def longest(self) -> int | None:
-        """The longest context that fits into what is free, where that is less than the model's own limit."""
-        return self.need.longest(self.place.free) or None
+        """The longest context that fits into what is free, where that is less than the model's own limit.
+
+        What has been found to fit does so, however that is rounded.
+        """
+        limits = [self.need.longest(self.place.free)]
+        if self.offloaded:
+            alone = replace(self.need, weights=0, workspace=0, runtime=0, layers=self.offloaded, moments=None)
+            limits.append(alone.longest(memory().free))
+        longest = min((limit for limit in limits if limit), default=None)
+        return max(longest, self.context) if longest else None
 
 
 def gguf_weights(header: GgufHeader) -> Weights:
@@ -80,12 +102,13 @@ def catalogued_weights(located: Located) -> Weights | None:
     return Weights(config, BYTES[GGUF_DTYPE] * sized.params if sized else 0, GGUF_DTYPE, FOUR_BIT, sized)
 
 
-def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | None:
+def require_memory(name: str, weights: Weights, options: ModelOptions, draft: Need | None = None) -> Fit | None:
     """The plan for loading the model with `options`; None where only torch can tell which device it will be.
 
-    Raises OutOfMemory, with three ways out and their sizes, when it cannot be loaded.
+    draft: what its draft model takes by itself. Raises OutOfMemory, with three ways out and their sizes, when it cannot
+    be loaded, UsageError when it cannot have the KV cache that is asked for.
     """
-    fit = fit_of(weights, options)
+    fit = fit_of(weights, options, draft)
     if fit is None or fit.bytes <= fit.place.free:
         return fit
     from llmcli.cli.ways_out import ways_out
@@ -99,7 +122,7 @@ def require_memory(name: str, weights: Weights, options: ModelOptions) -> Fit | 
     )
 
 
-def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
+def fit_of(weights: Weights, options: ModelOptions, draft: Need | None = None) -> Fit | None:
     """What loading takes and where; None where only torch can tell which device it will be."""
     place = place_of(options.device)
     if place is None:
@@ -107,9 +130,41 @@ def fit_of(weights: Weights, options: ModelOptions) -> Fit | None:
     stored = stored_of(weights)
     quant = stored.quant or resolve_quant(options.quant, weights.packed_bits, place.kind)
     asked = INT8_DTYPE if quant == "int8" else parse_dtype(options.dtype)
-    setting = Setting(quant, _own_dtype(weights) if asked == "auto" else asked, place.kind)
-    need = need_of(stored, setting)
-    return Fit(stored, setting, place, need, need.useful_context(options.context))
+    dtype = _own_dtype(weights) if asked == "auto" else asked
+    refuse_float(options.kv_dtype, dtype)
+    kv_dtype = name if (name := parse_kv_dtype(options.kv_dtype)) in QUANTIZED else None
+    whole = Setting(quant, dtype, place.kind, options.batch, kv_dtype, options.prefill_chunk)
+    setting = replace(whole, kv_offload=options.kv_offload and place.kind == "cuda")
+    need = _together(need_of(stored, setting), draft)
+    elsewhere = need_of(stored, whole).layers if setting.kv_offload else ()
+    exact = options.tokens is not None
+    context = need.useful_context(options.context)
+    if options.tokens is not None:
+        context = min(options.tokens, need.limit or options.tokens)
+    if place.kind == "cuda" and ranks.world() > 1:
+        place = together((gpus() or (place,))[: ranks.local_world()], need.runtime)
+    elif place.kind == "cuda" and options.spread:
+        place = _spread(need.total(context), need.runtime)
+    return Fit(stored, setting, place, need, context, exact, elsewhere, draft)
+
+
+def _spread(needed: int, runtime: int) -> Place:
+    """All GPUs as one place, with the main memory where they are too small: accelerate fills it last."""
+    places = gpus() or ()
+    alone = together(places, runtime)
+    return alone if needed <= alone.free else together((*places, memory()), runtime)
+
+
+def _together(need: Need, draft: Need | None) -> Need:
+    """What a model takes with its draft model beside it, which holds the same tokens. Their forwards alternate."""
+    if draft is None:
+        return need
+    return replace(
+        need,
+        weights=need.weights + draft.weights,
+        workspace=max(need.workspace, draft.workspace),
+        layers=(*need.layers, *draft.layers) if need.layers else (),
+    )
 
 
 def stored_of(weights: Weights) -> Stored:
@@ -141,11 +196,13 @@ def _own_dtype(weights: Weights) -> str:
 
 def _parts(fit: Fit) -> str:
     need = fit.need
-    parts = [f"weights {bytes_text(need.weights)}"]
+    beside = f" with {bytes_text(fit.draft.weights)} of the draft model" if fit.draft else ""
+    parts = [f"weights {bytes_text(need.weights)}{beside}"]
     if need.workspace > need.held(fit.context):
         parts.append(f"quantizing {bytes_text(need.workspace)}")
     elif need.layers:
-        parts.append(f"{fit.context} tokens {bytes_text(need.cache(fit.context))}")
+        rows = f"{need.batch} × " if need.batch > 1 else ""
+        parts.append(f"{rows}{fit.context} tokens {bytes_text(need.cache(fit.context))}")
         if need.moments:
             parts.append(f"activations {bytes_text(need.forward(fit.context))}")
     return ", ".join((*parts, f"runtime {bytes_text(need.runtime)}"))

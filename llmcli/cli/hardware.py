@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -45,6 +46,13 @@ def place_of(device: str) -> Place | None:
         places = gpus() or ()
         return places[index] if index < len(places) else None
     return memory(kind)
+
+
+def together(places: Sequence[Place], each: int) -> Place:
+    """GPUs, and the main memory beside them, as one place. each: what every one but the first takes for itself."""
+    taken = each * (len(places) - 1)
+    names = " + ".join(place.device for place in places)
+    return Place(names, sum(p.free for p in places) - taken, sum(p.total for p in places) - taken)
 
 
 def memory(device: str = "cpu") -> Place:

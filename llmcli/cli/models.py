@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from llmcli.cli import options as flags
+from llmcli.errors import UsageError
 
 # What the commands do is imported when they run: showing --help must not wait for it.
 
@@ -62,6 +63,27 @@ def pull(model: flags.ModelArgument = None, *, registry: flags.RegistryOption = 
     from llmcli.cli import models_actions
 
     models_actions.pull_model(model, registry)
+
+
+@models_app.command("compile")
+def compile_step(
+    model: flags.ModelArgument = None,
+    *,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", help="For batches of N sequences, as bench runs.")] = 1,
+    quant: flags.QuantOption = flags.Quant.auto,
+    dtype: flags.DtypeOption = "auto",
+    registry: flags.RegistryOption = None,
+) -> None:
+    """Compile a model's decode step ahead, so that a first chat is as fast as later ones.
+
+    The code is made for this CPU, this number of threads and these versions; it needs a C++ compiler.
+    """
+    from llmcli.cli.models_compile import compile_model
+
+    if batch < 1:
+        raise UsageError(f"--batch {batch} is not allowed", "Allowed: a whole number from 1.")
+    plain = flags.ModelOptions(quant=quant.value, dtype=dtype, weights_only=True, registry=registry, decode="compiled")
+    compile_model(model, flags.check_model_options(plain), batch)
 
 
 @models_app.command()

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from llmcli import paths
+from llmcli.cli.models_compile import compiled_of, record, words
 from llmcli.console import without_controls
 from llmcli.errors import ConfigError
 from llmcli.models.registry import Registry
@@ -94,7 +95,9 @@ def list_json(registry: Registry, statuses: Sequence[Status]) -> dict[str, Any]:
 
 def show_json(registry: Registry, status: Status) -> dict[str, Any]:
     """One model of the registry."""
-    return {"schema": "llmcli.model/1", "default": status.name == _default(registry), **_record(status)}
+    compiled = [record(package) for package in compiled_of(status)]
+    default = status.name == _default(registry)
+    return {"schema": "llmcli.model/1", "default": default, **_record(status), "compiled": compiled}
 
 
 def _cells(status: Status) -> tuple[str, str, str, str]:
@@ -131,6 +134,7 @@ def _facts(status: Status, *, default: bool) -> list[tuple[str, str]]:
         ("on disk", disk_text(status)),
         ("original", str(located.original) if located and located.original else ""),
         ("loaded from", str(status.loaded) if status.loaded else ""),
+        ("compiled", "\n".join(map(words, compiled_of(status)))),
         ("defined in", paths.display(entry.origin) if entry else ""),
     ]
 

@@ -1,6 +1,6 @@
 """The flags that chat and bench share, and their checks: everything is refused before anything loads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,16 @@ from llmcli.inference import DecodeChoice as DecodeName
 from llmcli.inference import QuantChoice as QuantName
 from llmcli.inference import SamplingOptions
 from llmcli.inference import Speculation as SpeculationName
-from llmcli.load_rules import parse_device, parse_dtype, refuse_quant, require_bitsandbytes
+from llmcli.kv_rules import refuse_kv
+from llmcli.load_rules import (
+    parse_device,
+    parse_dtype,
+    refuse_quant,
+    refuse_speculation,
+    refuse_spread,
+    require_bitsandbytes,
+)
+from llmcli.ranks import refuse_together, world
 from llmcli.sampling_rules import MAX_NEW_TOKENS, broken_rule
 
 
@@ -106,15 +115,20 @@ PrefillChunkOption = Annotated[
 ]
 KvDtypeOption = Annotated[
     str,
-    typer.Option("--kv-dtype", metavar="NAME", help="What K and V are kept in; lossy.", rich_help_panel=_SPEED),
+    typer.Option(
+        "--kv-dtype",
+        metavar="NAME",
+        help="What K and V are kept in: auto (the model's dtype), or fp8, int8, int4, which are lossy.",
+        rich_help_panel=_SPEED,
+    ),
 ]
 KvOffloadOption = Annotated[
     bool,
-    typer.Option("--kv-offload", metavar="", help="Keep K and V in main memory.", rich_help_panel=_SPEED),
+    typer.Option("--kv-offload", metavar="", help="Keep K and V in main memory (CUDA).", rich_help_panel=_SPEED),
 ]
 DeviceMapOption = Annotated[
     DeviceMap,
-    typer.Option("--device-map", help="auto: spread the layers over all devices.", rich_help_panel=_SPEED),
+    typer.Option("--device-map", help="auto: spread the layers over all GPUs, then the CPU.", rich_help_panel=_SPEED),
 ]
 FormatOption = Annotated[TableFormat, typer.Option("--format", help="table for people, json for programs.")]
 
@@ -170,6 +184,7 @@ MaxNewTokensOption = Annotated[
 class ModelOptions:
     """What the model flags say. context: an upper bound in tokens, or None. registry: the user's own models.toml.
 
+    tokens: how many each sequence will hold, None where that is not known. batch: sequences at once.
     weights_only: do without a tokenizer, when only ids are fed. draft: the name of a model. The others are those of
     `LoadRequest`.
     """
@@ -187,16 +202,33 @@ class ModelOptions:
     kv_offload: bool = False
     prefill_chunk: int | None = None
     spread: bool = False
+    tokens: int | None = None
+    batch: int = 1
 
 
 def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
     refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
     require_bitsandbytes(options.quant)
+    refuse_speculation(options.speculate, options.draft, options.decode)
+    if options.spread:
+        refuse_spread(options.device)
+    refuse_kv(
+        options.kv_dtype,
+        offload=options.kv_offload,
+        drafting=options.speculate != "none" or options.draft is not None,
+    )
+    refuse_together(
+        quant=options.quant,
+        device=options.device,
+        decode=options.decode,
+        spread=options.spread,
+        drafting=options.speculate != "none" or options.draft is not None,
+    )
     for flag, count in (("--ctx", options.context), ("--prefill-chunk", options.prefill_chunk)):
         if count is not None and count < 1:
             raise UsageError(f"{flag} {count} is not allowed", "Allowed: a whole number of tokens from 1.")
-    return options
+    return options if world() == 1 else replace(options, quant="none", decode="eager")
 
 
 def check_sampling(options: SamplingOptions) -> SamplingOptions:

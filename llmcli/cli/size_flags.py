@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
+from llmcli.cli.lists import MOST, parts, shown
 from llmcli.cli.vram import own_gpus
 from llmcli.errors import UsageError
 from llmcli.estimate.dtypes import parse_dtype
@@ -20,7 +21,6 @@ from llmcli.units import bytes_text, parse_bytes, parse_tokens
 _MAX_BATCH = 2**20
 _MAX_TOKENS = 2**40
 _MAX_DIGITS = 40
-_MOST_NUMBERS = 100
 _ZERO = re.compile(r"\s*0+(\.0*)?\s*([kmgt]?i?b)?\s*", re.ASCII | re.IGNORECASE)
 _PER_SECOND = re.compile(r"\s*(/\s*s|ps)\s*$", re.IGNORECASE)
 _BITS = re.compile(r"[KMGT]i?b\b|bit")
@@ -88,7 +88,7 @@ def _decimal(vram: str | None) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}…")
+    return repr(shown(text))
 
 
 def _engine(name: str) -> Engine:
@@ -128,7 +128,7 @@ def _quant(text: str, engine: Engine, dtype: str | None) -> str:
 
 
 def _lengths(text: str, flag: str) -> tuple[int, ...]:
-    return tuple(_length(part, flag) for part in _parts(text, flag))
+    return tuple(_length(part, flag) for part in parts(text, flag))
 
 
 def _length(text: str, flag: str) -> int:
@@ -140,7 +140,7 @@ def _length(text: str, flag: str) -> int:
 
 def _batches(text: str) -> tuple[int, ...]:
     sizes = []
-    for part in _parts(text, "--batch"):
+    for part in parts(text, "--batch"):
         number = part.strip()[:_MAX_DIGITS]
         if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MAX_BATCH):
             raise UsageError(
@@ -151,19 +151,12 @@ def _batches(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(sizes))
 
 
-def _parts(text: str, flag: str) -> list[str]:
-    parts = text.split(",")
-    if len(parts) > _MOST_NUMBERS:
-        raise UsageError(f"{flag} has {len(parts)} numbers", f"Ask for at most {_MOST_NUMBERS} at once.")
-    return parts
-
-
 def _vram(text: str | None) -> tuple[int, ...] | None:
     """One size, which may have commas between its digits, or one per GPU."""
     if text is None:
         return None
     several = _SEVERAL.fullmatch(text)
-    if several and 1 <= int(several[1]) <= _MOST_NUMBERS:
+    if several and 1 <= int(several[1]) <= MOST:
         return (parse_bytes(several[2], "--vram"),) * int(several[1])
     try:
         return (parse_bytes(text, "--vram"),)
@@ -171,7 +164,7 @@ def _vram(text: str | None) -> tuple[int, ...] | None:
         if "," not in text:
             hint = f"{error.hint} One per GPU: 24GiB,24GiB or 2x24GiB; yours: auto."
             raise UsageError(error.message, hint) from None
-    return tuple(parse_bytes(part, "--vram") for part in _parts(text, "--vram"))
+    return tuple(parse_bytes(part, "--vram") for part in parts(text, "--vram"))
 
 
 def _overhead(text: str) -> int:

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
+from llmcli.prefill_rules import CONTINUABLE, CPU_CHUNK, CUDA_CHUNK, MPS_CHUNK
 
-_CHUNK_TOKENS = {"mps": 512, "cuda": CUDA_CHUNK}
-_CPU_CHUNK_TOKENS = (64, 256)
+_CHUNK_TOKENS = {"mps": MPS_CHUNK, "cuda": CUDA_CHUNK}
+_CPU_CHUNK_TOKENS = (64, CPU_CHUNK)
 _CPU_CHUNK_FLOPS = 2.7e11
 
 
-def chunk_tokens(model_type: str, device_type: str, params: int) -> int | None:
-    """Prompt tokens per prefill chunk; None for a model type that prefills in one piece.
+def chunk_tokens(model_type: str, device_type: str, params: int, asked: int | None = None) -> int | None:
+    """Prompt tokens per prefill chunk; None for a model type that prefills in one piece. asked: `--prefill-chunk`.
 
     A prefill can be cancelled between chunks, so on a CPU they get shorter as the model grows: 2 × params operations a
     token, down to a length below which reading the weights for every chunk would cost more than the arithmetic. The
@@ -18,6 +18,8 @@ def chunk_tokens(model_type: str, device_type: str, params: int) -> int | None:
     """
     if model_type not in CONTINUABLE:
         return None
+    if asked is not None:
+        return asked
     if device_type in _CHUNK_TOKENS:
         return _CHUNK_TOKENS[device_type]
     least, most = _CPU_CHUNK_TOKENS

@@ -5,18 +5,22 @@ from typing import Any
 
 import torch
 from transformers import DynamicCache
-from transformers.cache_utils import DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
+from transformers.cache_utils import BaseQuantizedLayer, DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
 
 from llmcli.engine.kv_rows import RowsLayer, SlidingRowsLayer, with_rows
+from llmcli.engine.quantized_layers import QUANTIZED_LAYERS, packed_tensors
 
-_CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer, RowsLayer, SlidingRowsLayer)
+_CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer, RowsLayer, SlidingRowsLayer, *QUANTIZED_LAYERS)
 """Kinds of layers that a later request may continue. Exactly these: kinds derived from them hold more than K and V."""
 
 
-def new_cache(config: Any) -> DynamicCache:
-    """An empty growing cache whose layers (full, sliding, linear …) follow `config`."""
+def new_cache(config: Any, limit: int | None = None) -> DynamicCache:
+    """An empty growing cache whose layers (full, sliding, linear …) follow `config`.
+
+    limit: the most tokens that it will be asked to hold; None: not known.
+    """
     cache = DynamicCache(config=config)
-    cache.layers = [with_rows(layer) for layer in cache.layers]
+    cache.layers = [with_rows(layer, limit) for layer in cache.layers]
     return cache
 
 
@@ -33,6 +37,9 @@ def allocated_bytes(cache: DynamicCache) -> int:
 
 def _tensors(cache: DynamicCache) -> Iterator[torch.Tensor]:
     for layer in cache.layers:
+        if isinstance(layer, BaseQuantizedLayer):
+            yield from packed_tensors(layer)
+            continue
         for value in vars(layer).values():
             candidates = value.values() if isinstance(value, dict) else (value,)
             yield from (tensor for tensor in candidates if isinstance(tensor, torch.Tensor) and tensor.dim() > 1)
@@ -49,8 +56,12 @@ def holds(cache: DynamicCache, tokens: int) -> bool:
 
 
 def croppable(cache: DynamicCache) -> bool:
-    """Whether every layer still has K and V of all tokens it has seen; a sliding one drops what leaves its window."""
-    return all(layer.keys.shape[-2] == layer.get_seq_length() for layer in _own_layers(cache))
+    """Whether every layer still has K and V of all tokens it has seen, and can forget the last of them.
+
+    A sliding one drops what leaves its window; a quantized one cannot be cut.
+    """
+    layers = _own_layers(cache)
+    return all(layer.is_croppable and layer.keys.shape[-2] == layer.get_seq_length() for layer in layers)
 
 
 def crop(cache: DynamicCache, tokens: int) -> None:

@@ -4,18 +4,23 @@ import importlib.metadata
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.distributed import DistributedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
 from llmcli.engine.failures import reason_of
+from llmcli.engine.int4 import quantize_int4
 from llmcli.engine.quantize import quant_of, settings_for, stored_as
-from llmcli.errors import ModelError
+from llmcli.errors import ModelError, OutOfMemory
 from llmcli.inference import Quant
 from llmcli.load_rules import parse_dtype
 from llmcli.units import some
+
+Layout = Literal["auto"] | dict[str, torch.device] | int
+"""Where weights go: a `device_map` of transformers, or the number of processes that get a part of every layer."""
 
 
 def resolve_dtype(text: str, config: Any, stored: str | None) -> torch.dtype:
@@ -48,13 +53,15 @@ def read_config(path: Path) -> Any:
     return config
 
 
-def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device: torch.device) -> Any:
-    """The model on `device`, ready for inference. Raises ModelError unless every tensor came from the checkpoint."""
-    placement: dict[str, Any] = {}
-    if quant != "none" and stored_as(config) is None:
+def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, layout: Layout) -> Any:
+    """The model, ready for inference. Raises ModelError unless every tensor came from the checkpoint.
+
+    layout: the device that it is put on, as `{"": device}`, "auto" to spread its layers over all that there are, or the
+    number of processes, each of which calls this and gets its part.
+    """
+    placement = _placement(quant, layout)
+    if quant not in {"none", "int4"} and stored_as(config) is None:
         placement["quantization_config"] = settings_for(quant, dtype)
-    if quant != "none" or device.type != "cpu":
-        placement["device_map"] = {"": device}
     try:
         model, info = AutoModelForCausalLM.from_pretrained(
             path,
@@ -69,15 +76,33 @@ def load_model(path: Path, config: Any, dtype: torch.dtype, quant: Quant, device
         )
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ModelError(f"{path}: cannot be loaded: {reason_of(error)}") from error
+    _refuse_on_disk(path, model)
     _refuse_incomplete(path, info)
     _refuse_more_layers(path, config, info)
+    model.requires_grad_(requires_grad=False)
+    if quant == "int4":
+        quantize_int4(model, unpacked=True)
     if quant != "none" and quant_of(model) == "none":
         raise ModelError(
             f"{path}: --quant {quant} would change nothing: {config.model_type!r} has no layers that it quantizes",
             "Load it with --quant none.",
         )
-    model.requires_grad_(requires_grad=False)
     return model.eval()
+
+
+def _placement(quant: Quant, layout: Layout) -> dict[str, Any]:
+    if isinstance(layout, int):
+        return {"distributed_config": DistributedConfig(tp_size=layout)}
+    mapped = quant not in {"none", "int4"} or isinstance(layout, str) or layout[""].type != "cpu"
+    return {"device_map": layout} if mapped else {}
+
+
+def _refuse_on_disk(path: Path, model: Any) -> None:
+    if "disk" in (getattr(model, "hf_device_map", None) or {}).values():
+        raise OutOfMemory(
+            f"{path}: GPUs and main memory together are too small for the weights",
+            "Use --quant nf4 or a smaller model.",
+        )
 
 
 def _refuse_incomplete(path: Path, info: dict[str, Any]) -> None:

@@ -2,15 +2,17 @@
 
 import importlib.metadata
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
-from llmcli import __version__
-from llmcli.engine import device as devices
+from llmcli import __version__, ranks
+from llmcli.engine import device as device_rules
 from llmcli.engine.architectures import chunk_tokens
-from llmcli.engine.decode.graph_choice import graphs_for
+from llmcli.engine.drafting import asked_for, may_speculate, no_speculation_notice
+from llmcli.engine.int4 import parameter_count
+from llmcli.engine.kv import KvCache, kv_notices, kv_of
 from llmcli.engine.loaded import Loaded, eos_ids, streamed_bytes, weight_bytes
 from llmcli.engine.quantize import few_quantized_notice, quant_of
 from llmcli.engine.template import chat_format
@@ -30,11 +32,14 @@ def describe(
     """The model with its facts. Raises ModelError for a config whose limits make no sense."""
     config = model.config.get_text_config(decoder=True)
     limit, bound_by = _context(request, config)
-    device = model.device
-    params = model.num_parameters()
+    devices = device_rules.devices_of(model)
+    device = devices[0]
+    speculates = may_speculate(model.config)
+    params = parameter_count(model)
     quant = quant_of(model)
+    dtype = str(model.dtype).removeprefix("torch.")
     defaults, refused = _generation_defaults(model)
-    graphs, not_captured = graphs_for(request, model)
+    kv = kv_of(request, device.type, limit)
     info = ModelInfo(
         name=request.name,
         source=request.source,
@@ -42,30 +47,35 @@ def describe(
         architecture=type(model).__name__,
         params=params,
         quant=quant,
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=dtype,
         weight_bytes=weight_bytes(model),
         streamed_bytes=streamed_bytes(model),
-        device=devices.name(device),
+        device=device_rules.name(*devices) + _shared(ranks.world()),
         attention=attention,
-        decode_path="eager" if graphs is None else "graph",
+        decode_path="eager",
         context_limit=limit,
         context_bound_by=bound_by,
         vocab_size=config.vocab_size,
         threads=torch.get_num_threads(),
         load_seconds=seconds(),
         generation_defaults=defaults,
-        versions=_versions(quant),
+        versions=_versions(quant, kv),
         notices=(
             *_notices(device, model, tokenizer),
-            *filter(None, [few_quantized_notice(model, params)]),
-            *not_captured,
+            *_layout_notices(request, devices),
+            *filter(None, [few_quantized_notice(model, params), no_speculation_notice(request, model.config)]),
+            *kv_notices(request, kv, device.type, model.config.model_type),
             *refused,
         ),
         cache_reuse=model.config.model_type in CONTINUABLE,
         system_role=tokenizer is None or chat_format(tokenizer).system_role,
+        kv_dtype=kv.quantized or dtype,
+        kv_offload=kv.offload,
+        speculation=asked_for(request) if speculates else None,
     )
-    chunk = chunk_tokens(model.config.model_type, device.type, params) or limit
-    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk, graphs=graphs)
+    chunk = None if kv.quantized else chunk_tokens(model.config.model_type, device.type, params, request.prefill_chunk)
+    lookup = speculates and request.speculate == "ngram"
+    return Loaded(model, tokenizer, info, device, eos_ids(model, tokenizer), chunk or limit, kv, devices, lookup)
 
 
 def _context(request: LoadRequest, config: Any) -> tuple[int, str]:
@@ -102,12 +112,26 @@ def _wrong(name: str, value: Any) -> str | None:
     return broken_rule(name, value)
 
 
-def _versions(quant: Quant) -> dict[str, str]:
-    names = ["torch", "transformers", *(["bitsandbytes"] if quant != "none" else [])]
+def _versions(quant: Quant, kv: KvCache) -> dict[str, str]:
+    packed = ["bitsandbytes"] if quant not in {"none", "int4"} else []
+    names = ["torch", "transformers", *packed, *kv.packages]
     found = {name: importlib.metadata.version(name) for name in names}
     return {"llmcli": __version__, "python": platform.python_version(), **found}
 
 
+def _shared(processes: int) -> str:
+    return f" × {processes} processes (tensor parallel)" if processes > 1 else ""
+
+
+def _layout_notices(request: LoadRequest, devices: Sequence[torch.device]) -> Iterator[str]:
+    if not request.spread:
+        return
+    if devices[0].type != "cuda":
+        yield f"--device-map auto has no effect: torch finds no GPU, and runs on {devices[0]}"
+    elif devices[-1].type == "cpu":
+        yield "the GPUs are too small for the model: some layers lie in main memory, and every step copies them"
+
+
 def _notices(device: torch.device, model: Any, tokenizer: Any) -> tuple[str, ...]:
-    idle = devices.idle_gpu_notice(device)
+    idle = device_rules.idle_gpu_notice(device)
     return (*([idle] if idle else []), *(() if tokenizer is None else tokenizer_notices(model, tokenizer)))

@@ -50,15 +50,18 @@ def generate(
     chunk: int,
     check: Callable[[int], FinishReason | None],
     clock: Clock,
+    devices: Sequence[torch.device] = (),
 ) -> Iterator[Evaluated | Generated]:
     """Evaluate `prompt` (rows, n) in chunks, then yield one position after the other until `check` ends it.
 
+    devices: those that work on the model, if more than the one of `prompt`: all are waited for when a chunk ends.
     Closing the iterator ends the request: between two chunks, or between two positions. No step follows the last one.
     """
     done = 0
     for ids in prompt.split(chunk, dim=1):
         logits = path.prefill(ids)
-        synchronize(prompt.device)
+        for device in devices or (prompt.device,):
+            synchronize(device)
         done += ids.shape[1]
         yield Evaluated(done, clock())
     positions: Sequence[Ids] = (path.first(logits),)

@@ -12,14 +12,15 @@ _SPARE = 512
 """Rows that a sliding window's buffer has beyond the window: so many steps pass until it is moved back to its start."""
 
 
-def bucket(rows: int) -> int:
-    """The rows of the buffer that holds `rows`: 512·2^k."""
-    return max(FIRST_ROWS, 1 << (rows - 1).bit_length())
+def bucket(rows: int, limit: int | None = None) -> int:
+    """The rows of the buffer that holds `rows`: 512·2^k, or `limit` where that is less and enough."""
+    size = max(FIRST_ROWS, 1 << (rows - 1).bit_length())
+    return limit if limit is not None and rows <= limit < size else size
 
 
 def most_rows(window: int) -> int:
-    """The rows of the largest buffer that a sliding `window` takes, however many tokens pass by."""
-    return bucket(window - 1 + _SPARE)
+    """The rows that a sliding `window` takes at most, however many tokens pass by."""
+    return window - 1 + _SPARE
 
 
 class RowsLayer(DynamicLayer):
@@ -30,6 +31,11 @@ class RowsLayer(DynamicLayer):
     """
 
     buffers: tuple[torch.Tensor, ...] = ()
+
+    def __init__(self, limit: int | None = None) -> None:
+        """limit: the most tokens that it will be asked to hold; None: not known."""
+        super().__init__()
+        self.limit = limit
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Take device and shapes from the first K and V."""
@@ -94,7 +100,7 @@ class RowsLayer(DynamicLayer):
         self.buffers = ()
 
     def _rows_for(self, tokens: int) -> int:
-        return bucket(tokens)
+        return bucket(tokens, self.limit)
 
     def _place(self, buffers: tuple[torch.Tensor, ...], keys: torch.Tensor, values: torch.Tensor) -> None:
         """Put K and V at the start of `buffers` and use those from now on."""
@@ -126,9 +132,10 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
     buffers passes by them: only its end is kept. It answers as `DynamicSlidingWindowLayer` does.
     """
 
-    def __init__(self, sliding_window: int) -> None:
-        """sliding_window: tokens that a query sees, its own included."""
+    def __init__(self, sliding_window: int, limit: int | None = None) -> None:
+        """sliding_window: tokens that a query sees, its own included. limit: see `RowsLayer`."""
         DynamicSlidingWindowLayer.__init__(self, sliding_window)
+        self.limit = limit
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Take device and shapes from the first K and V."""
@@ -165,6 +172,10 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
     def _most(self) -> int:
         return most_rows(self.sliding_window)
 
+    def _rows_for(self, tokens: int) -> int:
+        """Full windows have rows to spare, or every token would move them."""
+        return self._most if tokens >= self.sliding_window else min(self._most, bucket(tokens, self.limit))
+
     def _slide(self) -> None:
         """Let go of what the next token does not see."""
         kept = self.sliding_window - 1
@@ -175,11 +186,11 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
             self.keys, self.values = self.keys.clone(), self.values.clone()
 
 
-def with_rows(layer: Any) -> Any:
+def with_rows(layer: Any, limit: int | None) -> Any:
     """The layer to use for an empty one of transformers' dynamic ones; kinds that hold more than K and V stay."""
     if type(layer) is DynamicSlidingWindowLayer:
-        return SlidingRowsLayer(layer.sliding_window)
-    return RowsLayer() if type(layer) is DynamicLayer else layer
+        return SlidingRowsLayer(layer.sliding_window, limit)
+    return RowsLayer(limit) if type(layer) is DynamicLayer else layer
 
 
 def _like(tensor: torch.Tensor, rows: int) -> torch.Tensor:

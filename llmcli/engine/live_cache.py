@@ -7,7 +7,9 @@ from typing import Any
 from transformers import DynamicCache
 
 from llmcli.engine.architectures import frequency_switch
-from llmcli.engine.cache import crop, croppable, holds, kv_bytes, new_cache
+from llmcli.engine.cache import crop, croppable, holds, kv_bytes
+from llmcli.engine.kv import KvCache
+from llmcli.engine.loaded import Loaded
 from llmcli.inference import MissReason
 
 Rows = tuple[tuple[int, ...], ...]
@@ -28,11 +30,14 @@ class LiveCache:
     """At most one KV cache with the ids whose K and V it holds. Only the inference thread touches it.
 
     From `begin` until `keep` it vouches for no ids, so a request that fails between them leaves nothing to continue.
+    draft: that of the draft model, which goes when this one goes.
     """
 
-    def __init__(self, config: Any) -> None:
-        """`config`: the model's."""
+    def __init__(self, config: Any, kv: KvCache | None = None, draft: "LiveCache | None" = None) -> None:
+        """`config`: the model's; `kv`: how its caches are made."""
         self._config = config
+        self._kv = kv or KvCache()
+        self.draft = draft
         self._cache: DynamicCache | None = None
         self._rows: Rows = ()
         self._used_at = 0.0
@@ -76,7 +81,7 @@ class LiveCache:
         self._rows = ()
         if self._cache is None or cached == 0:
             self._cache = None  # its memory is free before the new one grows
-            self._cache = new_cache(self._config)
+            self._cache = self._kv.new(self._config)
         else:
             crop(self._cache, cached)
         return self._cache
@@ -94,6 +99,14 @@ class LiveCache:
             self._cache.layers.clear()
             self._lost = True
         self._cache, self._rows = None, ()
+        if self.draft is not None:
+            self.draft.drop()
+
+
+def live_cache(loaded: Loaded) -> LiveCache:
+    """An empty one for a model and for what drafts for it."""
+    draft = loaded.draft
+    return LiveCache(loaded.model.config, loaded.kv, None if draft is None else LiveCache(draft.model.config, draft.kv))
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:

@@ -6,7 +6,10 @@ from typing import Any
 
 import torch
 
+from llmcli.engine.compile.steps import CompiledSteps
 from llmcli.engine.decode.graphs import Graphs
+from llmcli.engine.int4 import packed_bytes, unpacked_bytes
+from llmcli.engine.kv import KvCache
 from llmcli.engine.quantize import scales
 from llmcli.engine.template import chat_format
 from llmcli.inference import ModelInfo
@@ -14,7 +17,12 @@ from llmcli.inference import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward."""
+    """A ready model. `tokenizer` is None when only ids are fed; `chunk`: prompt tokens per prefill forward.
+
+    device: where ids are fed in and logits come out; devices: all that work on it, this one first. kv: how its caches
+    are made. lookup: drafts are looked up in what prompt and answer say. draft: the model that drafts instead.
+    compiled: the steps compiled ahead of time; None where only eager ones are wanted. graphs: those that are captured.
+    """
 
     model: Any
     tokenizer: Any
@@ -22,8 +30,12 @@ class Loaded:
     device: torch.device
     eos_ids: frozenset[int]
     chunk: int
+    kv: KvCache
+    devices: tuple[torch.device, ...]
+    lookup: bool = False
+    draft: "Loaded | None" = None
+    compiled: CompiledSteps | None = None
     graphs: Graphs | None = None
-    """What captures the decode steps, where they are captured."""
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:
@@ -45,8 +57,12 @@ def _as_ids(value: int | Iterable[int] | None) -> Iterator[int]:
 
 
 def weight_bytes(model: Any) -> int:
-    """Bytes of all parameters, tied ones once, with the scales of bitsandbytes' quantized ones."""
-    return sum(map(_bytes, (*model.parameters(), *scales(model))))
+    """Bytes of all parameters, tied ones once, of quantized ones with their scales, and of what is kept unpacked."""
+    return _packed_weight_bytes(model) + unpacked_bytes(model)
+
+
+def _packed_weight_bytes(model: Any) -> int:
+    return sum(map(_bytes, (*model.parameters(), *scales(model)))) + packed_bytes(model)
 
 
 def streamed_bytes(model: Any) -> int | None:
@@ -58,8 +74,8 @@ def streamed_bytes(model: Any) -> int | None:
     if any(getattr(config, name, None) for name in ("num_local_experts", "num_experts", "n_routed_experts")):
         return None
     embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
-    tied = head is not None and head.weight is embedding.weight
-    return weight_bytes(model) - (0 if tied else _bytes(embedding.weight))
+    tied = head is not None and getattr(head, "weight", None) is embedding.weight
+    return _packed_weight_bytes(model) - (0 if tied else _bytes(embedding.weight))
 
 
 def _bytes(tensor: torch.Tensor) -> int:

@@ -3,18 +3,21 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Generated
-from llmcli.engine.live_cache import LiveCache
+from llmcli.engine.live_cache import live_cache
 from llmcli.engine.load import load
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quiet import quiet
 from llmcli.engine.serve import Serving
 from llmcli.engine.stop import TextStream
+from llmcli.engine.tensor_parallel import Led, follow
 from llmcli.engine.thread import InferenceThread
 from llmcli.errors import LlmcliError
 from llmcli.inference import (
@@ -52,7 +55,7 @@ class LocalEngine:
         self.clock = clock
         self._loaded = loaded
         self._thread = thread
-        self._live = LiveCache(loaded.model.config)
+        self._live = live_cache(loaded)
 
     @classmethod
     def load(cls, request: LoadRequest, thread: InferenceThread, clock: Clock = time.perf_counter) -> "LocalEngine":
@@ -62,8 +65,32 @@ class LocalEngine:
 
     @property
     def info(self) -> ModelInfo:
-        """The loaded model."""
-        return self._loaded.info
+        """The loaded model; its decode path is the one that the next request takes."""
+        info, steps, graphs = self._loaded.info, self._loaded.compiled, self._loaded.graphs
+        if graphs is not None and not graphs.broken:
+            return replace(info, decode_path="graph")
+        return info if steps is None or steps.ready(1) is None else replace(info, decode_path="compiled")
+
+    def to_compile(self, rows: int = 1) -> Recipe | None:
+        """What has to be compiled for batches of `rows`; None where that has been done, or cannot be."""
+        steps = self._loaded.compiled
+        if steps is None:
+            return None
+
+        def job() -> Recipe | None:
+            steps.adopt(rows)
+            return steps.recipe(rows) if steps.missing(rows) else None
+
+        return self._thread.call(job)
+
+    @property
+    def compilable(self) -> bool:
+        """Whether decode of a model like this one may be compiled, and is to be."""
+        return self._loaded.compiled is not None and self._loaded.compiled.refusal is None
+
+    def why_eager(self, rows: int = 1) -> str | None:
+        """Why no compiled step serves batches of `rows`, in words; None where one does or none was asked for."""
+        return None if self._loaded.compiled is None else self._loaded.compiled.reason(rows)
 
     @property
     def special_ids(self) -> frozenset[int]:
@@ -72,7 +99,10 @@ class LocalEngine:
         return self._loaded.eos_ids | frozenset(tokenizer.all_special_ids if tokenizer is not None else ())
 
     def close(self) -> None:
-        """End the inference thread."""
+        """End the inference thread, and let processes go that share the model."""
+        if isinstance(self._loaded.model, Led):
+            with suppress(Exception):  # they notice it as well when this process ends
+                self._thread.submit(self._loaded.model.end).result(timeout=_FAREWELL)
         self._thread.close()
 
     def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:
@@ -106,6 +136,16 @@ class LocalEngine:
             yield Finished(words.finish(), words.complete(trace))
         finally:
             either.abandon()
+
+
+_FAREWELL = 10.0
+"""Seconds that the last forward may take before the others are left behind."""
+
+
+def follow_leader(request: LoadRequest) -> None:
+    """Serve the process that talks, with this one's part of the model; raises what `load` raises."""
+    quiet()
+    follow(load(request, time.perf_counter))
 
 
 class _Words:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from transformers import BitsAndBytesConfig
 
+from llmcli.engine.int4 import int4_modules
 from llmcli.inference import LoadRequest, Quant
 from llmcli.load_rules import (
     parse_dtype,
@@ -46,6 +47,8 @@ def settings_for(quant: Quant, dtype: torch.dtype) -> BitsAndBytesConfig:
 
 def quant_of(model: Any) -> Quant:
     """What the weights of a model in memory are in; `none` when no layer is quantized."""
+    if next(int4_modules(model), None) is not None:
+        return "int4"
     for parameter in model.parameters():
         if (state := getattr(parameter, "quant_state", None)) is not None:
             return "nf4" if state.quant_type == "nf4" else "fp4"
@@ -59,13 +62,16 @@ def few_quantized_notice(model: Any, params: int) -> str | None:
     quant = quant_of(model)
     if quant == "none":
         return None
-    share = sum(map(_weights, model.parameters())) / params
+    if quant == "int4":
+        reached = sum(module.out_features * module.in_features for module in int4_modules(model))
+        left = "not embeddings, not the experts of a mixture, and none whose sizes do not divide by its groups of 32"
+    else:
+        reached = sum(map(_weights, model.parameters()))
+        left = "not embeddings and not the experts of a mixture"
+    share = reached / params
     if share >= _FEW:
         return None
-    return (
-        f"--quant {quant} reaches {percent_text(share)} of the weights: bitsandbytes quantizes linear layers, "
-        "not embeddings and not the experts of a mixture"
-    )
+    return f"--quant {quant} reaches {percent_text(share)} of the weights: it takes linear layers, {left}"
 
 
 def _weights(parameter: Any) -> int:

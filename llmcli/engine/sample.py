@@ -37,6 +37,11 @@ class Sampler:
             self._add_warpers(sampling)
             self.random = torch.Generator(prompt.device).manual_seed(sampling.seed or 0)
 
+    @property
+    def memoryless(self) -> bool:
+        """Whether a choice follows from its own logits alone, not from earlier choices or a random source."""
+        return self._greedy and not self._processors
+
     def _add_warpers(self, sampling: Sampling) -> None:
         if sampling.temperature != 1:
             self._processors.append(TemperatureLogitsWarper(float(sampling.temperature)))

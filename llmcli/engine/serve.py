@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 
 import torch
 
+from llmcli import ranks
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import frequency_switch
+from llmcli.engine.capturing import let_go, with_captures
 from llmcli.engine.decode.choose import begin_path
-from llmcli.engine.decode.graphs import Captures
 from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
-from llmcli.engine.live_cache import LiveCache, Match, Rows
+from llmcli.engine.live_cache import LiveCache, Match, Rows, live_cache
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.prompt import encode, render
 from llmcli.engine.sample import Sampler
@@ -45,6 +46,16 @@ class Marks:
         return tuple((*ids[: cached + self.evaluated], *(at[row] for at in made)) for row, ids in enumerate(rows))
 
 
+def _refuse_ragged(rows: Rows) -> None:
+    """Raise UsageError unless all rows are of one length: what would fill up the shorter ones would be attended to."""
+    lengths = sorted(set(map(len, rows)))
+    if len(lengths) > 1:
+        raise UsageError(
+            f"the {len(rows)} prompts of a batch have {', '.join(map(str, lengths))} tokens",
+            "Prompts that run beside each other must have as many tokens each.",
+        )
+
+
 class Serving:
     """One request being served by a loaded model."""
 
@@ -64,11 +75,13 @@ class Serving:
         ids = self._prompt_ids(marks)
         self._refuse_without_room(len(ids))
         rows = (ids, *self._request.beside)
+        _refuse_ragged(rows)
         if not self._reuses:
             self._live.drop()
-            self._live = LiveCache(self._loaded.model.config)
+            self._live = live_cache(self._loaded)
         match = self._live.match(rows, self._clock())
-        devices.reset_peak(self._loaded.device)
+        for device in self._loaded.devices:
+            devices.reset_peak(device)
         error: LlmcliError | None = None
         try:
             reason = self._answer(rows, match, marks)
@@ -76,7 +89,7 @@ class Serving:
         except Exception as raised:  # noqa: BLE001 - whatever happens, the answer so far and its figures are kept
             error = translate(raised, "answering", self._memory_cure(len(ids)))
             reason = "memory" if isinstance(error, OutOfMemory) else "error"
-        trace = self._trace(marks, len(ids), match, reason, error)
+        trace = with_captures(self._trace(marks, len(ids), match, reason, error), self._loaded)
         self._leave_cache(rows, match, marks, trace)
         return trace
 
@@ -99,9 +112,9 @@ class Serving:
         elif marks.prefill_started is not None:
             self._live.keep(marks.forwarded(rows, match.cached), trace.ended)
         if isinstance(trace.error, OutOfMemory):
-            if self._loaded.graphs is not None:
-                self._loaded.graphs.drop()
-            devices.release(self._loaded.device)
+            let_go(self._loaded)
+            for device in self._loaded.devices:
+                devices.release(device)
 
     def _prompt_ids(self, marks: Marks) -> tuple[int, ...]:
         prompt = self._request.prompt
@@ -136,7 +149,7 @@ class Serving:
         if self._cancel.is_set():
             return "interrupted"
         cache = self._live.begin(match.cached)
-        marks.path = begin_path(self._loaded, cache, sampler, prompt)
+        marks.path = begin_path(self._loaded, cache, sampler, prompt, live=self._live, room=stopping.room)
         marks.prefill_started = self._clock()
         steps = generate(
             marks.path,
@@ -144,6 +157,7 @@ class Serving:
             chunk=self._chunk(length),
             check=stopping.check,
             clock=self._clock,
+            devices=self._loaded.devices,
         )
         for step in steps:
             if isinstance(step, Evaluated):
@@ -179,8 +193,7 @@ class Serving:
         )
 
     def _trace(self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None) -> Trace:
-        path, graphs = marks.path, self._loaded.graphs
-        captures = Captures() if graphs is None else graphs.report()
+        path = marks.path
         return Trace(
             prompt=prompt,
             cached=match.cached,
@@ -197,8 +210,8 @@ class Serving:
             ended=self._clock(),
             detokenize=0.0,
             finish_reason=reason,
-            peak_bytes=devices.peak_bytes(self._loaded.device),
-            kv_bytes=self._live.bytes,
+            peak_bytes=devices.peak_bytes(*self._loaded.devices),
+            kv_bytes=self._live.bytes * ranks.world(),  # every process holds as much
             error=error,
             cache_source="live" if match.cached else "none",
             cache_age=match.age,
@@ -208,6 +221,4 @@ class Serving:
             accepted=0 if path is None else path.accepted,
             batch=1 + len(self._request.beside),
             decode_path=None if path is None else path.name,
-            capture_seconds=captures.seconds,
-            notices=captures.notices,
         )

@@ -45,6 +45,19 @@ def start_engine(request: LoadRequest) -> "LocalEngine":
     return thread.call(job)
 
 
+def start_following(request: LoadRequest) -> None:
+    """Load this process's part of a model on the inference thread, and serve the process that talks until it ends."""
+    thread = InferenceThread()
+
+    def job() -> None:
+        with _importing():
+            from llmcli.engine.local import follow_leader
+
+        follow_leader(request)
+
+    thread.call(job)
+
+
 def start_conversion(conversion: Conversion) -> None:
     """Convert a GGUF file on a thread of its own; raises what `engine.convert.convert` raises."""
     thread = InferenceThread()

@@ -72,6 +72,11 @@ class Stopping:
         self._text = text
         self._count = 0
 
+    @property
+    def room(self) -> int:
+        """The most tokens that the answer may have."""
+        return min(self._max_new_tokens, self._room)
+
     def check(self, token_id: int) -> FinishReason | None:
         """Why the answer ends with `token_id`, or None."""
         self._count += 1

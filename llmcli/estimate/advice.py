@@ -27,7 +27,7 @@ _WORTH = 20
 _LITTLE = 100
 """What saves less than this part of what is short is not named."""
 
-_NOT_IN_CHAT = ("--kv-dtype", "--prefill-chunk", "--batch")
+_ONLY_IN_BENCH = "--batch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,7 @@ def advise(subject: Subject, request: SizeRequest, engine: Engine, rows: tuple[R
 
 
 def missing_in_chat(parts: tuple[AdvicePart, ...], engine: Engine) -> tuple[str, ...]:
-    """A note on changes that are for transformers itself, because llmcli's own chat and bench cannot make them."""
-    if engine.name != "transformers":
+    """A note on a change that only llmcli's bench can make, where llmcli's own engine is meant."""
+    if engine.name != "transformers" or not any(_ONLY_IN_BENCH in part.change for part in parts):
         return ()
-    named = [flag for flag in _NOT_IN_CHAT if any(flag in part.change for part in parts)]
-    return (f"chat and bench have no {' or '.join(named)}: that is for transformers itself",) if named else ()
+    return (f"chat has no {_ONLY_IN_BENCH}: it answers one request at a time; bench runs several",)

@@ -1,9 +1,10 @@
 """What it takes to load a model and to talk to it: weights, a cache, what loading and the runtime themselves take."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.dtypes import BYTES, FLOATS
+from llmcli.estimate.dtypes import BYTES, FLOATS, Format
+from llmcli.estimate.engines.quantized_cache import PACKINGS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.fitting import UNLIMITED, largest
 from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, steady_bytes
@@ -12,7 +13,7 @@ from llmcli.estimate.overhead import CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
 from llmcli.load_rules import QUANTIZED_SHARE
-from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
+from llmcli.prefill_rules import CONTINUABLE, CPU_CHUNK, CUDA_CHUNK, MPS_CHUNK
 from llmcli.units import MIB
 
 USEFUL_CONTEXT = 2048
@@ -28,6 +29,8 @@ _WORKSPACE = {"cpu": (4, 256 * MIB), "mps": (4, 256 * MIB), "cuda": (2, 0)}
 On a CPU it was measured up to 2.5 bytes for int8 and 4.1 for nf4 with layers of 218 M weights, and up to 0.4 GiB in
 all with layers of 45 M. Unquantized weights take nothing more: they are mapped, or cast one after the other.
 """
+
+_CHUNKS = {"cpu": CPU_CHUNK, "mps": MPS_CHUNK, "cuda": CUDA_CHUNK}
 
 _STEP = 256
 
@@ -49,11 +52,19 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda."""
+    """How a model is to be loaded. dtype: torch's name. device: cpu, mps or cuda. batch: sequences at once.
+
+    kv_dtype: as `--kv-dtype` names it, None for the model's dtype. prefill_chunk: prompt tokens per forward, None for
+    the engine's own. kv_offload: all layers of the cache but two, the one at work and the next, are elsewhere.
+    """
 
     quant: Quant
     dtype: str
     device: str
+    batch: int = 1
+    kv_dtype: str | None = None
+    prefill_chunk: int | None = None
+    kv_offload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ class Need:
     """What a model takes in one setting, in bytes. layers: none where the cache cannot be sized.
 
     limit: the model's own context limit in tokens, None where it has none. moments: of its forwards, None where they
-    are part of the runtime or not known.
+    are part of the runtime or not known. batch: sequences at once, each of as many tokens as a context has.
     """
 
     weights: int
@@ -70,17 +81,19 @@ class Need:
     layers: Layers
     limit: int | None
     moments: Moments | None = None
+    batch: int = 1
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets until it holds `context` tokens and decode has begun."""
-        return peak_bytes(self.layers, context)
+        return self.batch * peak_bytes(self.layers, context)
 
     def forward(self, context: int) -> int:
         """What the largest moment takes beside the cache, of a prefill of `context` tokens and of decode after it."""
         if self.moments is None:
             return 0
-        step = steady_bytes(self.layers, context) + self.moments.decode(context, 1) - self.cache(context)
-        return max(self.moments.prefill(context, 1), step)
+        held = self.batch * steady_bytes(self.layers, context)
+        step = held + self.moments.decode(context, self.batch) - self.cache(context)
+        return max(self.moments.prefill(context, self.batch), step)
 
     def held(self, context: int) -> int:
         """What the largest moment takes beside weights and runtime."""
@@ -109,26 +122,48 @@ class Need:
 
 
 def need_of(stored: Stored, setting: Setting) -> Need:
-    """What `stored` takes when it is loaded in `setting`."""
+    """What `stored` takes when it is loaded in `setting`. Raises UsageError for a cache that it cannot have."""
     model = stored.architecture
     return Need(
         weights=_weights(stored, setting),
         workspace=_workspace(stored, setting),
         runtime=RUNTIME_BYTES[setting.device],
-        layers=() if model is None else _layers(model, setting.dtype),
+        layers=() if model is None else _layers(model, setting),
         limit=None if model is None else model.positions,
-        moments=None if model is None or setting.device != "cuda" else _moments(model, setting.dtype),
+        moments=None if model is None else _moments(model, setting),
+        batch=setting.batch,
     )
 
 
-def _moments(model: Architecture, dtype: str) -> Moments:
-    return moments_of(model, TRANSFORMERS.name, None, FLOATS[dtype], dtype)
+def _kv(setting: Setting) -> Format:
+    return FLOATS[setting.dtype] if setting.kv_dtype is None else TRANSFORMERS.kv_format(setting.kv_dtype)
 
 
-def _layers(model: Architecture, dtype: str) -> Layers:
-    """The cache while a prompt is read: in pieces of CUDA_CHUNK at most, where the engine reads this type in pieces."""
-    layers = TRANSFORMERS.storage(model, FLOATS[dtype], dtype)
-    return in_chunks(layers, CUDA_CHUNK) if model.model_type in CONTINUABLE else layers
+def _moments(model: Architecture, setting: Setting) -> Moments | None:
+    """Those of a GPU, and of a batch: the runtime has only the activations of one short chunk in it."""
+    if setting.device != "cuda" and setting.batch == 1:
+        return None
+    kv, own = _kv(setting), _CHUNKS[setting.device]
+    chunk = (setting.prefill_chunk or own) if model.model_type in CONTINUABLE else None
+    moments = moments_of(model, TRANSFORMERS.name, chunk, kv, setting.dtype)
+    return replace(moments, chunk=None, quantized=True) if kv.name in PACKINGS else moments
+
+
+def _layers(model: Architecture, setting: Setting) -> Layers:
+    """The cache while a prompt is read: in pieces, where the engine reads this type and fills this cache in pieces."""
+    kv = _kv(setting)
+    layers = TRANSFORMERS.storage(model, kv, setting.dtype)
+    if setting.kv_offload:
+        layers = _two(layers)
+    if kv.name in PACKINGS or model.model_type not in CONTINUABLE:
+        return layers
+    return in_chunks(layers, setting.prefill_chunk or CUDA_CHUNK)
+
+
+def _two(layers: Layers) -> Layers:
+    """The two layers that take most."""
+    wide = max(layers, key=lambda group: group.spec.peak_bytes(USEFUL_CONTEXT))
+    return (replace(wide, count=2),)
 
 
 def _weights(stored: Stored, setting: Setting) -> int:

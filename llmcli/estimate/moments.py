@@ -17,12 +17,14 @@ class Moments:
     """What a forward takes beside weights and cache.
 
     chunk: prompt tokens per forward, None: all of them. whole_past: longer prompts are read by one forward.
+    quantized: the cache is, so that one forward fills it.
     """
 
     engine: str
     chunk: int | None
     activations: Activations
     whole_past: int | None = None
+    quantized: bool = False
 
     def chunk_of(self, context: int) -> int | None:
         """Prompt tokens per forward of a prompt of `context` tokens, None: all of them."""
@@ -65,6 +67,8 @@ def chunk_note(moments: Moments, *, asked: bool = False) -> str:
 
 
 def _pieces(moments: Moments, *, asked: bool) -> str:
+    if moments.quantized:
+        return "in one piece, as llmcli fills a quantized cache"
     if moments.chunk is None:
         return "in one piece, as llmcli reads this type"
     whose = ", as llmcli does on a GPU"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.devices import Need, headroom
 from llmcli.estimate.dtypes import BYTES, Format
+from llmcli.estimate.engines.quantized_cache import PACKINGS
 from llmcli.estimate.engines.rules import Engine
 from llmcli.estimate.fitting import UNLIMITED, largest
 from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, shared_bytes, steady_bytes
@@ -131,7 +132,9 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     runs_in = kv.name if kv.name in BYTES else loaded.dtype
     layers = engine.storage(model, kv, runs_in)
     moments, pieces = moments_of(model, engine.name, request.prefill_chunk or engine.step, kv, runs_in), layers
-    if engine.name == "transformers" and (chunk := moments.chunk):
+    if engine.name == "transformers" and kv.name in PACKINGS:
+        moments = replace(moments, chunk=None, quantized=True)
+    elif engine.name == "transformers" and (chunk := moments.chunk):
         moments = replace(moments, whole_past=one_piece_past(subject.config or {}))
         pieces = in_chunks(layers, chunk)
     wholes = (*(layer.count.total for layer in model.layers), model.vocabulary * model.hidden)

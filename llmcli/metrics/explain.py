@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from llmcli.metrics.line import verdict
-from llmcli.metrics.record import RequestRecord
+from llmcli.metrics.record import RequestRecord, Tokens
 from llmcli.metrics.roofline import achieved_bandwidth
 from llmcli.units import bytes_text, percent_text, rate_text, seconds_text
 
@@ -32,6 +32,8 @@ def _before(record: RequestRecord) -> Iterator[Row]:
     whole = tokens.cached + tokens.evaluated == tokens.prompt
     counts = f"{tokens.cached} cached + {tokens.evaluated} evaluated"
     meaning = "ids of the whole rendered prompt " + (f"= {counts}" if whole else f"({counts} before the end)")
+    if tokens.batch > 1:
+        yield Row("batch", str(tokens.batch), "sequences that run beside each other; all token counts are their sums")
     yield Row("prompt", f"{tokens.prompt} tok", meaning)
     yield from _cache(record)
     yield Row("load_wait", _time(seconds.load_wait), "waited for libraries and weights to load; outside total")
@@ -72,21 +74,40 @@ def _phases(record: RequestRecord) -> Iterator[Row]:
     yield Row("unattributed", _time(seconds.unattributed), "between the parts above; never guessed")
     yield Row("ttft", _time(seconds.ttft), "submitted → first token: the sum of queue … unattributed")
     yield Row("first_text", _time(seconds.first_text), "submitted → first character delivered")
-    steps = max(0, tokens.generated - 1)
-    meaning = f"first token → last token: {tokens.generated} tokens = 1 from prefill + {steps} decode steps"
-    yield Row("decode", _time(seconds.decode), meaning)
+    made = f"{min(tokens.batch, tokens.generated)} from prefill + {_decoded(tokens)}"
+    yield Row("decode", _time(seconds.decode), f"first token → last token: {tokens.generated} tokens = {made}")
+    yield from _speculation(tokens)
     if rates.generation_tps is not None and seconds.decode is not None:
-        meaning = f"(n-1) ÷ decode = {steps} ÷ {seconds.decode:.3f} s"
+        formula = "(n-1)" if tokens.batch == 1 else f"{tokens.batch} × (n-1)"
+        meaning = f"{formula} ÷ decode = {tokens.decoded} ÷ {seconds.decode:.3f} s"
         yield Row("generation_tps", rate_text(rates.generation_tps), meaning)
     read = record.ceiling.bytes_per_step
-    if rates.generation_tps is not None and read is not None:
-        bandwidth = achieved_bandwidth(read, rates.generation_tps) / 1e9
+    if seconds.decode and tokens.steps and read is not None:
+        bandwidth = achieved_bandwidth(read, tokens.steps / seconds.decode) / 1e9
         meaning = f"weights + KV cache that the last step read: {bandwidth:.1f} GB/s at this speed"
         yield Row("bytes_per_step", bytes_text(read), meaning)
     if record.itl_ms.p50 is not None:
         itl = record.itl_ms
         meaning = f"gaps between tokens: p50; p95 {itl.p95:.1f}, p99 {itl.p99:.1f}, max {itl.max:.1f} ms"
         yield Row("ITL", f"{itl.p50:.1f} ms", meaning)
+
+
+def _decoded(tokens: Tokens) -> str:
+    """The tokens after the first, by where they came from."""
+    if tokens.batch > 1:
+        return f"{tokens.decoded} from decode"
+    drafts = f" + {tokens.accepted} drafts" if tokens.accepted else ""
+    return f"{tokens.decoded - tokens.accepted} decode steps{drafts}"
+
+
+def _speculation(tokens: Tokens) -> Iterator[Row]:
+    """Tokens and steps are counted apart: a step makes one token, and one more for each draft that holds."""
+    if not tokens.drafted:
+        return
+    yield Row("drafted", f"{tokens.drafted} tok", "proposed by speculation, several for one step to check")
+    meaning = f"drafts that became part of the answer: {percent_text(tokens.accepted / tokens.drafted)} of them"
+    yield Row("accepted", f"{tokens.accepted} tok", meaning)
+    yield Row("steps", str(tokens.steps), "decode forwards; tokens of one step arrive together, with ITL gaps of 0")
 
 
 def _after(record: RequestRecord) -> Iterator[Row]:

@@ -11,10 +11,12 @@ RATE_FROM = 64
 def phase_line(record: RequestRecord) -> str:
     """`prompt 812 (790 cached) · prefill 22 tok 50 ms · ttft 0.07 s · decode 164 tok 2.0 s 82 tok/s · decode 97 %`.
 
-    `decode N tok` is n-1, so that N ÷ seconds is the rate. A cache that broke is named with the position where, after
-    the prompt. An end other than eos or a stop text is named last.
+    `decode N tok` is n-1, so that N ÷ seconds is the rate; what speculation proposed for it follows. A cache that broke
+    is named with the position where, after the prompt. An end other than eos or a stop text is named last. A batch
+    comes first; its tokens are sums over it.
     """
-    parts = [_prompt(record.tokens)]
+    parts = [] if record.tokens.batch == 1 else [f"batch {record.tokens.batch}"]
+    parts.append(_prompt(record.tokens))
     if record.tokens.cache_break_at is not None:
         parts.append(f"cache broke at {record.tokens.cache_break_at}")
     parts.append(_prefill(record))
@@ -22,9 +24,10 @@ def phase_line(record: RequestRecord) -> str:
         ttft = record.seconds.ttft
         parts.append(f"ttft {ttft:.2f} s" if ttft >= 0.01 else f"ttft {seconds_text(ttft)}")
     if record.rates.generation_tps is not None and record.seconds.decode is not None:
-        steps = record.tokens.generated - 1
         took = seconds_text(record.seconds.decode)
-        parts.append(f"decode {steps} tok {took} {rate_text(record.rates.generation_tps)}")
+        parts.append(f"decode {record.tokens.decoded} tok {took} {rate_text(record.rates.generation_tps)}")
+    if record.tokens.drafted:
+        parts.append(f"{record.tokens.accepted} of {record.tokens.drafted} drafts held")
     parts.append(verdict(record.phases))
     if record.finish_reason not in {"eos", "stop"}:
         parts.append(record.finish_reason)

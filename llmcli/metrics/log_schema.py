@@ -47,6 +47,7 @@ STEPS: tuple[Step, ...] = (
         )""",
         "CREATE INDEX requests_started_at ON requests (started_at)",
     ),
+    ("ALTER TABLE requests ADD COLUMN batch INTEGER NOT NULL DEFAULT 1",),
 )
 
 

@@ -73,7 +73,7 @@ class Sums:
         if rates.prompt_eval_tps is not None:
             self._prefill.add(1, tokens.evaluated, seconds.prefill)
         if rates.generation_tps is not None and seconds.decode is not None:
-            self._decode.add(1, tokens.generated - 1, seconds.decode)
+            self._decode.add(1, tokens.decoded, seconds.decode)
         if seconds.ttft is not None:
             self._ttft.append(seconds.ttft)
         self.requests += 1

@@ -36,15 +36,16 @@ def per_second(count: float, seconds: float | None) -> float | None:
 def rates_of(trace: Trace, seconds: Seconds, chars: int) -> Rates:
     """Rates of one request: evaluated ÷ prefill and (n-1) ÷ decode. n tokens are n-1 decode steps.
 
-    chars_per_second is characters per generated token times generation_tps, so that the first token, which comes
-    from prefill, does not raise it.
+    Rates of tokens are totals over the sequences of a batch. chars_per_second is that of the first of them, whose text
+    it is: characters per generated token times its generation rate, so that the first token, which comes from prefill,
+    does not raise it.
     """
     finished_prefill = trace.arrivals or trace.evaluated == trace.prompt - trace.cached
-    generation = per_second(trace.generated - 1, seconds.decode)
+    generation = per_second(trace.batch * (trace.generated - 1), seconds.decode)
     return Rates(
-        prompt_eval_tps=per_second(trace.evaluated, seconds.prefill) if finished_prefill else None,
+        prompt_eval_tps=per_second(trace.batch * trace.evaluated, seconds.prefill) if finished_prefill else None,
         generation_tps=generation,
-        chars_per_second=None if generation is None else generation * chars / trace.generated,
+        chars_per_second=None if generation is None else generation / trace.batch * chars / trace.generated,
     )
 
 

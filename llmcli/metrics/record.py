@@ -1,7 +1,7 @@
 """The request record: `llmcli.request/1`, the same for chat, the log and every client."""
 
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -38,6 +38,8 @@ class Model:
 class Tokens:
     """Token counts: prompt = cached + evaluated; `steps` are decode forwards.
 
+    batch: sequences that ran beside each other; all other counts of tokens are sums over them. drafted, accepted:
+    tokens that speculation proposed, and those of them that became part of the answer.
     cache_break_at: the position of the first id in which a cache differed from the prompt, None where none did.
     """
 
@@ -50,6 +52,12 @@ class Tokens:
     drafted: int = 0
     accepted: int = 0
     cache_break_at: int | None = None
+    batch: int = 1
+
+    @property
+    def decoded(self) -> int:
+        """Tokens that decode made: n-1 of each sequence, whose first one comes from prefill."""
+        return max(0, self.generated - self.batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class FlopsPerToken:
 class Ceiling:
     """What the device could do, None where it was not measured.
 
-    bytes_per_step: weights and KV cache that the last decode step read, at batch 1.
+    bytes_per_step: weights, once, and KV cache of all sequences that the last decode step read.
     """
 
     prefill_tps: float | None = None
@@ -133,8 +141,8 @@ class RequestRecord:
     error: Failure | None
 
 
-def model_of(info: ModelInfo) -> Model:
-    """The record's view of a loaded model."""
+def model_of(info: ModelInfo, decode_path: str | None = None) -> Model:
+    """The record's view of a loaded model. decode_path: the one that served a request, where it is another."""
     return Model(
         name=info.name,
         source=info.source,
@@ -147,13 +155,9 @@ def model_of(info: ModelInfo) -> Model:
         weight_bytes=info.weight_bytes,
         device=info.device,
         attention=info.attention,
-        decode_path=info.decode_path,
+        decode_path=decode_path or info.decode_path,
         context_limit=info.context_limit,
     )
-
-
-def _model_of(info: ModelInfo, trace: Trace) -> Model:
-    return replace(model_of(info), decode_path=trace.decode_path or info.decode_path)
 
 
 def ceiling_of(info: ModelInfo, kv_bytes: int | None) -> Ceiling:
@@ -185,7 +189,7 @@ def record_of(
         started_at=started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         command=command,
         engine="transformers",
-        model=_model_of(info, trace),
+        model=model_of(info, trace.decode_path),
         tokens=_tokens(trace),
         seconds=seconds,
         rates=rates_of(trace, seconds, delivery.chars),
@@ -202,14 +206,18 @@ def record_of(
 
 
 def _tokens(trace: Trace) -> Tokens:
+    rows = trace.batch
     return Tokens(
-        prompt=trace.prompt,
-        cached=trace.cached,
-        evaluated=trace.evaluated,
-        truncated=trace.truncated,
-        generated=trace.generated,
+        prompt=rows * trace.prompt,
+        cached=rows * trace.cached,
+        evaluated=rows * trace.evaluated,
+        truncated=rows * trace.truncated,
+        generated=rows * trace.generated,
         steps=trace.steps,
+        drafted=rows * trace.drafted,
+        accepted=rows * trace.accepted,
         cache_break_at=trace.cache_break_at,
+        batch=rows,
     )
 
 

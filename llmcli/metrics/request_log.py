@@ -7,7 +7,8 @@ The table `requests`, for `sqlite3 log.db` as well:
     started_at       UTC, `2025-01-31T13:05:07.042Z`; sorts as text
     command          `chat` or `bench`
     model, quant, dtype, device                what ran
-    prompt, cached, evaluated, generated       tokens
+    prompt, cached, evaluated, generated       tokens, sums over the sequences of a batch
+    batch            how many sequences these are
     ttft, prefill, decode, total               seconds; null where the request did not come so far
     dominant, finish_reason                    as in the record
     record           the whole record, `llmcli.request/1`, as JSON
@@ -40,7 +41,7 @@ _COLUMNS = {
     "command": ("command",),
     **{name: ("model", name) for name in ("quant", "dtype", "device")},
     "model": ("model", "name"),
-    **{name: ("tokens", name) for name in ("prompt", "cached", "evaluated", "generated")},
+    **{name: ("tokens", name) for name in ("prompt", "cached", "evaluated", "generated", "batch")},
     **{name: ("seconds", name) for name in ("ttft", "prefill", "decode", "total")},
     "dominant": ("phases", "dominant"),
     "finish_reason": ("finish_reason",),

@@ -107,7 +107,10 @@ def test_an_unstable_result_says_by_how_much_and_what_to_do():
     test = test_result(plan, repetitions)
     shaky = dataclasses.replace(test.decode, tps=spread_of([10.0, 20.0]))
     steady = dataclasses.replace(test.prefill, tps=spread_of([10.0, 10.0]))
-    notice = unstable(dataclasses.replace(test, stable=False, decode=shaky, prefill=steady))
-    assert "decode varies by 47 %" in notice
+    worse = dataclasses.replace(test, stable=False, decode=shaky, prefill=steady)
+    notice = unstable([worse])
+    assert notice.startswith("unstable: decode varies by 47 % of its mean over 2 repetitions")
     assert "--repeats" in notice
-    assert unstable(dataclasses.replace(test, stable=True)) is None
+    calm = dataclasses.replace(test, stable=True)
+    assert unstable([calm]) is None
+    assert "1 of 2 tests, most of all pp3+tg3 @ d0 b1: decode varies by 47 %" in unstable([calm, worse])

@@ -63,7 +63,7 @@ def default_home(request, tmp_path_factory):
 
 _SLOW = """
 import os
-import llmcli.engine.generate as generate
+import llmcli.engine.decode.eager as generate
 real = generate.forward
 def forward(model, ids, cache):
     with open(os.environ["FORWARDS"], "a") as file:

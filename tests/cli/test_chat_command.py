@@ -13,7 +13,7 @@ RECORD = {
     "model": {"name", "source", "revision", "architecture", "params", "active_params", "quant", "dtype", "weight_bytes",
               "device", "attention", "decode_path", "context_limit"},
     "tokens": {"prompt", "cached", "evaluated", "truncated", "generated", "steps", "drafted", "accepted",
-               "cache_break_at"},
+               "cache_break_at", "batch"},
     "seconds": {"load_wait", "queue", "template", "tokenize", "network", "prefill", "first_sample", "unattributed",
                 "ttft", "first_text", "decode", "tail", "total", "detokenize", "render"},
     "rates": {"prompt_eval_tps", "generation_tps", "chars_per_second"},

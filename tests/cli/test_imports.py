@@ -10,6 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[2] / "llmcli"
 HEAVY = ("torch", "transformers", "bitsandbytes", "accelerate", "numpy", "huggingface_hub", "gguf", "safetensors")
 BASE = {"errors", "units", "paths", "console", "inference", "sampling_rules", "load_rules", "prefill_rules", "__init__"}
+BASE |= {"kv_rules", "ranks"}
 MAY_IMPORT = {
     "metrics": {"metrics"},
     "models": {"models"},

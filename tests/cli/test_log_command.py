@@ -274,7 +274,7 @@ def test_a_log_of_a_newer_llmcli_ends_in_one_error(llmcli, filled, arguments):
     ran = llmcli("log", *arguments)
     assert (ran.code, ran.out) == (1, "")
     error, hint = ran.err.splitlines()
-    assert "written by a newer llmcli (2.5.0): its version is 9, and this llmcli knows 1" in error
+    assert "written by a newer llmcli (2.5.0): its version is 9, and this llmcli knows 2" in error
     assert "Update llmcli; or move the file away" in hint
 
 
@@ -292,9 +292,9 @@ def test_a_long_export_into_a_pipe_that_closes_ends_quietly(home):
     for number in range(30):
         put(f"{number:032x}")
     edit("INSERT INTO requests SELECT seq + 1000 * n.value, id || n.value, started_at, command, model, quant, dtype, "
-         "device, prompt, cached, evaluated, generated, ttft, prefill, decode, total, dominant, finish_reason, record "
-         "FROM requests, (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 20) "
-         "SELECT value FROM n) AS n")  # fmt: skip
+         "device, prompt, cached, evaluated, generated, ttft, prefill, decode, total, dominant, finish_reason, record, "
+         "batch FROM requests, (WITH RECURSIVE n(value) AS "
+         "(SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 20) SELECT value FROM n) AS n")  # fmt: skip
     for form in ("jsonl", "csv"):
         program = f"{sys.executable} -m llmcli log export --format {form}; echo $? >&2"
         ran = subprocess.run(["sh", "-c", f"({program}) | head -n 1"], check=True, capture_output=True, text=True)

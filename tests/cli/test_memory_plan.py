@@ -101,6 +101,20 @@ def test_every_way_out_fits(machine, cpu, cuda, options):
             assert way.startswith("Nothing that is known here would fit")
 
 
+def test_a_draft_model_is_counted_and_leaving_it_out_is_the_first_way(machine):
+    machine(0, 17)
+    draft = fit_of(Weights(LLAMA_8B | {"num_hidden_layers": 4}, 3_000_000_000, "bfloat16"), ModelOptions()).need
+    alone = fit_of(WEIGHTS, ModelOptions())
+    both = fit_of(WEIGHTS, ModelOptions(), draft)
+    assert both.bytes == alone.bytes + draft.weights + draft.cache(2048)
+    with pytest.raises(OutOfMemory) as caught:
+        require_memory("big", WEIGHTS, ModelOptions(), draft)
+    assert "of the draft model" in caught.value.message
+    assert f"1. leave --draft out: {alone.bytes / GIB:.2f} GiB" in caught.value.hint
+    machine(0, 25)
+    assert fit_of(WEIGHTS, ModelOptions(), draft).longest < alone.need.longest(25 * GIB)
+
+
 def test_no_way_out_is_made_up(machine):
     machine(0.1)
     assert refusal()[1] == ["Nothing that is known here would fit: it takes a machine with more memory."]
@@ -159,7 +173,7 @@ def free_for(monkeypatch, tokens):
 def test_a_model_that_does_not_fit_ends_with_4_before_it_is_loaded(llmcli, long, monkeypatch):
     free_for(monkeypatch, 2047)
     monkeypatch.setattr("llmcli.cli.opening.start_engine", None)
-    for command in (("chat", long, "-p", "hi"), ("bench", long)):
+    for command in (("chat", long, "-p", "hi"), ("bench", long, "--prompt-len", 2000, "--out-len", 48)):
         ran = llmcli(*command)
         assert (ran.code, ran.out) == (4, "")
         first, *ways = ran.err.splitlines()
@@ -261,9 +275,34 @@ def test_free_memory_bounds_the_context_and_is_named(llmcli, long, monkeypatch):
     assert "context 4096 (free memory)" in ran.err
     assert ran.json()["model"]["context_limit"] == 4096
     assert "context 3000 (--ctx)" in llmcli("chat", long, "-p", "hi", "--max-new-tokens", 2, "--ctx", 3000).err
-    ran = llmcli("bench", long, "--prompt-len", 4096, "--out-len", 1)
-    assert (ran.code, ran.out) == (2, "")
-    assert "the context of long holds 4096" in ran.err
+
+
+def test_a_bench_has_to_hold_what_it_will_hold_and_no_more(llmcli, long, monkeypatch):
+    """The longest sequence of the grid times its largest batch, counted with what a batch's forwards take."""
+    free_for(monkeypatch, 300)
+    once = ("--repeats", 1, "--warmup", 0, "--no-log")
+    assert llmcli("bench", long, "--prompt-len", 100, "--depth", "0,196", "--out-len", 4, *once).code == 0
+    monkeypatch.setattr("llmcli.cli.opening.start_engine", None)
+    for flags, held in (
+        (("--prompt-len", 100, "--depth", "0,197"), "301 tokens 0.2 MiB"),
+        (("--prompt-len", "8,100", "--batch", "1,3"), "3 × 104 tokens 0.2 MiB, activations"),
+    ):
+        ran = llmcli("bench", long, *flags, "--out-len", 4, "--quant", "none,auto")
+        assert (ran.code, ran.out) == (4, "")
+        assert held in ran.err.splitlines()[0]
+
+
+def test_the_ways_out_of_a_bench_are_flags_of_the_bench(machine):
+    machine(16)
+    grid = {"tokens": 4096, "batch": 4}
+    message, hint = refusal(**grid)
+    assert "4 × 4096 tokens 2.00 GiB" in message
+    fewer = re.fullmatch(r"1. --batch (\d): .*", hint[0])
+    require_memory("big", WEIGHTS, ModelOptions(tokens=4096, batch=int(fewer[1])))
+    refusal(tokens=4096, batch=int(fewer[1]) + 1)
+    shorter = re.fullmatch(r"2. --depth, --prompt-len and --out-len of (\d+) together: .*", hint[1])
+    require_memory("big", WEIGHTS, ModelOptions(tokens=int(shorter[1]), batch=4))
+    refusal(tokens=int(shorter[1]) + 256, batch=4)
 
 
 def test_enough_memory_leaves_the_context_to_the_model(llmcli, long, monkeypatch):

@@ -42,7 +42,7 @@ def test_a_failed_answer_is_logged(llmcli, tiny, monkeypatch):
     def fail(*_):
         raise RuntimeError("broken while reading 'secret'")
 
-    monkeypatch.setattr("llmcli.engine.generate.forward", fail)
+    monkeypatch.setattr("llmcli.engine.decode.eager.forward", fail)
     assert llmcli("chat", tiny, "-p", "hi").code == 1
     (row,) = logged(llmcli)
     assert row["finish_reason"] == "error"

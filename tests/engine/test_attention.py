@@ -1,4 +1,4 @@
-"""Grouped single-query attention answers as transformers' own."""
+"""Grouped attention answers as transformers' own."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ class Module(torch.nn.Module):
 
 
 @pytest.mark.parametrize(("heads", "kv_heads"), [(9, 3), (8, 1), (4, 4), (32, 8)])
-@pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize("length", [1, 2, 17, 18])
 @pytest.mark.parametrize("masked", [False, True])
 def test_grouped_equals_sdpa(heads, kv_heads, length, masked):
     torch.manual_seed(0)

@@ -206,16 +206,16 @@ def test_eos_ends_the_answer():
         assert answer == free[: free.index(free[5]) + 1]
 
 
-@pytest.mark.parametrize(("fail_from", "path"), [(1, "eager"), (2, "eager"), (3, "graph, then eager")])
+@pytest.mark.parametrize("fail_from", [1, 2, 3])
 @pytest.mark.parametrize("sampling", [{}, SAMPLED | {"repetition_penalty": 1.3}])
-def test_a_capture_that_fails_is_said_once_and_changes_no_answer(fail_from, path, sampling):
+def test_a_capture_that_fails_is_said_once_and_changes_no_answer(fail_from, sampling):
     model = tiny_model("gemma3_text")
     recorder = DirectRecorder(fail_from)
     engine, eager = graph_engine(model, recorder=recorder), engine_of(model)
     got, trace = ask(engine, range(2, 13), 20, **sampling)
     want, _ = ask(eager, range(2, 13), 20, **sampling)
     assert (got, trace.error) == (want, None)
-    assert (trace.decode_path, trace.generated) == (path, 20)
+    assert (trace.decode_path, trace.generated) == ("eager", 20)
     assert sum("capture failed" in notice for notice in trace.notices) == 1
     assert "not permitted when stream is capturing" in trace.notices[-1]
     again, trace = ask(engine, [*range(2, 13), *got, 9], 8)

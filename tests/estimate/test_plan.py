@@ -194,7 +194,8 @@ def test_the_kv_dtype_follows_the_weights_unless_it_is_set():
 def test_why_a_size_is_not_exact_comes_from_the_model_and_from_the_format():
     exact = estimate(subject(), SizeRequest(kv_dtype="fp8")).kv
     assert (exact.exact, exact.inexact, exact.fixed_bytes) == (True, (), 4 * 8)
-    packed = estimate(subject(architecture(inexact=("an upper bound",))), SizeRequest(kv_dtype="int4")).kv
+    wide = architecture(Attention(2, 32, 32), inexact=("an upper bound",))
+    packed = estimate(subject(wide), SizeRequest(kv_dtype="int4")).kv
     assert not packed.exact
     assert packed.inexact[0] == "an upper bound"
     assert len(packed.inexact) == 3

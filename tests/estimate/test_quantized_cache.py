@@ -1,17 +1,22 @@
 """Sizes of quantized caches, against the layers that transformers fills."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 import torch
 from oracle import build, facts_of
+from sized import architecture, subject
 from tiny import tiny
 from transformers import QuantizedCache
 from transformers.utils import is_hqq_available, is_optimum_quanto_available
 
 from llmcli.errors import UsageError
 from llmcli.estimate.engines.transformers import TRANSFORMERS
+from llmcli.estimate.facts import Attention
 from llmcli.estimate.layers import Layers, fixed_bytes, peak_bytes, shared_bytes, steady_bytes
+from llmcli.estimate.plan import estimate
+from llmcli.estimate.request import SizeRequest
 
 WIDE = {"hidden_size": 256, "head_dim": 64, "num_key_value_heads": 2, "num_attention_heads": 4}
 
@@ -80,6 +85,24 @@ def test_a_group_of_64_numbers_has_a_scale_and_a_zero(name, dtype, row):
     held = group.count * (group.spec.row_bytes * 873 + 127 * 2 * 2 * 64 * (4 if dtype == "float32" else 2))
     assert steady_bytes((group,), 1000) == held
     assert peak_bytes((group,), 1000) == held
+
+
+@pytest.mark.parametrize("kv_dtype", ["fp8", "int4"])
+def test_a_quantized_cache_is_filled_in_one_piece_whatever_is_asked(kv_dtype):
+    wide = subject(architecture(Attention(2, 64, 64)))
+    request = SizeRequest((8000,), kv_dtype=kv_dtype)
+    sized = estimate(wide, request)
+    assert sized == estimate(wide, replace(request, prefill_chunk=128))
+    assert any("in one piece, as llmcli fills a quantized cache" in text for text in sized.assumptions)
+    plain = replace(request, kv_dtype=None)
+    whole, pieces = (estimate(wide, replace(plain, prefill_chunk=chunk)).rows[0] for chunk in (8000, 128))
+    assert sized.rows[0].activation_bytes >= whole.activation_bytes > pieces.activation_bytes
+
+
+@pytest.mark.parametrize("name", ["int8", "int4"])
+def test_a_token_that_fills_no_whole_group_cannot_be_packed(name):
+    with pytest.raises(UsageError, match="groups of 64 numbers, and a token of this model has 48"):
+        estimate(subject(architecture(Attention(1, 48, 48))), SizeRequest(kv_dtype=name))
 
 
 def test_what_a_packed_cache_is_taken_for_is_said():

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from traces import record, trace_of
 
@@ -117,7 +118,7 @@ assert "torch" not in sys.modules
     assert written == {(f"writer{writer}", number + 1) for writer in range(8) for number in range(50)}
     assert len(rows(path)) == 400
     assert shell(path, "PRAGMA integrity_check") == [("ok",)]
-    assert shell(path, "SELECT count(*) FROM migrations") == [(1,)]
+    assert shell(path, "SELECT version FROM migrations") == [(1,), (2,)]
 
 
 def test_a_writer_killed_at_any_moment_leaves_the_log_readable(path):
@@ -203,7 +204,7 @@ UNUSABLE = {
     foreign_wal_database: "is a database of another program",
     named_pipe: "is no regular file",
     cut_short: "is damaged",
-    newer: "was written by a newer llmcli (3.1.4): its version is 7, and this llmcli knows 1",
+    newer: "was written by a newer llmcli (3.1.4): its version is 7, and this llmcli knows 2",
 }
 
 
@@ -329,10 +330,23 @@ def test_an_older_log_is_migrated_once_and_keeps_its_rows(path):
     for _ in range(2):
         with open_for_writing(path, steps=NEWER) as connection:
             assert connection.execute("SELECT note FROM requests").fetchall() == [("kept",)]
-            assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-    assert shell(path, "SELECT version FROM migrations") == [(1,), (2,)]
+            assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+    assert shell(path, "SELECT version FROM migrations") == [(1,), (2,), (3,)]
     with pytest.raises(LogUnusable, match="newer llmcli"):
         add(path, made())
+
+
+def test_a_log_from_before_batches_has_one_sequence_in_every_row(path):
+    old = msgspec.to_builtins(made())
+    del old["tokens"]["batch"]
+    with open_for_writing(path, steps=OLDER[:1]) as connection:
+        names = [name for _, name, *_ in connection.execute("PRAGMA table_info(requests)") if name != "seq"]
+        values = [{"record": json.dumps(old)}.get(name, 0) for name in names]
+        marks = ", ".join("?" * len(names))
+        connection.execute(f"INSERT INTO requests ({', '.join(names)}) VALUES ({marks})", values)
+    add(path, record(trace_of(batch=3)))
+    assert shell(path, "SELECT batch FROM requests") == [(1,), (3,)]
+    assert [row.record().tokens.batch for row in rows(path)] == [1, 3]
 
 
 def test_reading_migrates_an_older_log(path):
@@ -369,7 +383,7 @@ def test_processes_that_start_at_once_migrate_once(path):
     for thread in threads:
         thread.join()
     assert failed == []
-    assert shell(path, "SELECT version FROM migrations") == [(1,), (2,)]
+    assert shell(path, "SELECT version FROM migrations") == [(1,), (2,), (3,)]
 
 
 def test_rows_are_chosen_by_time_model_and_command(path):

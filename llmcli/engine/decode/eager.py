@@ -7,6 +7,7 @@ import torch
 
 from llmcli.engine.decode.path import Ids
 from llmcli.engine.sample import Sampler
+from llmcli.inference import DecodeName
 
 
 def forward(model: Any, ids: torch.Tensor, cache: Any) -> torch.Tensor:
@@ -19,16 +20,18 @@ def forward(model: Any, ids: torch.Tensor, cache: Any) -> torch.Tensor:
 class EagerPath:
     """The decode path that every other one has to equal."""
 
-    name = "eager"
+    name: DecodeName = "eager"
 
     def __init__(self, model: Any, cache: Any, sampler: Sampler) -> None:
         self._model = model
         self._cache = cache
         self._sampler = sampler
+        self._device = model.device
         self.steps = self.drafted = self.accepted = 0
 
     def prefill(self, ids: torch.Tensor) -> torch.Tensor:
         """See `DecodePath.prefill`."""
+        self._device = ids.device  # of a model on several devices, the one that takes ids
         return forward(self._model, ids, self._cache)
 
     def first(self, logits: torch.Tensor) -> Ids:
@@ -37,7 +40,7 @@ class EagerPath:
 
     def step(self, last: Ids) -> Sequence[Ids]:
         """See `DecodePath.step`."""
-        ids = torch.tensor(last, device=self._model.device).view(-1, 1)
+        ids = torch.tensor(last, device=self._device).view(-1, 1)
         self.steps += 1
         return (self._sampler(forward(self._model, ids, self._cache)),)
 

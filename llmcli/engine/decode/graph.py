@@ -10,6 +10,7 @@ from llmcli.engine.decode.graphs import CaptureFailed, Graphs
 from llmcli.engine.decode.path import Ids
 from llmcli.engine.decode.running import Running
 from llmcli.engine.sample import Sampler, known
+from llmcli.inference import DecodeName
 
 
 class GraphPath:
@@ -30,12 +31,12 @@ class GraphPath:
         self._made: list[Ids] = []
         self._running: Running | None = None
         self._eager: EagerPath | None = None
-        self.name = "graph"
+        self.name: DecodeName = "graph"
         self.steps = self.drafted = self.accepted = 0
         try:
             self._running = Running(graphs, cache, sampler, len(prompt), prompt.shape[1] + 1)
         except CaptureFailed:
-            self._go_on_eagerly("eager")
+            self._go_on_eagerly()
 
     def prefill(self, ids: torch.Tensor) -> torch.Tensor:
         """See `DecodePath.prefill`."""
@@ -73,12 +74,12 @@ class GraphPath:
         """Decode on eagerly, after what was replayed; nothing is under way where a capture failed."""
         running.settle()
         self._sampler.resume(self._made, running.random)
-        self._go_on_eagerly("graph, then eager" if self._made else "eager")
+        self._go_on_eagerly()
 
-    def _go_on_eagerly(self, name: str) -> None:
+    def _go_on_eagerly(self) -> None:
         self._running = None
         self._eager = EagerPath(self._model, self._cache, self._sampler)
-        self.name = name
+        self.name = "eager"
 
     @torch.inference_mode()
     def settle(self, tokens: int) -> None:

@@ -39,11 +39,19 @@ class Graphs:
     change. broken: a capture has failed, and the model decodes eagerly from then on.
     """
 
-    def __init__(self, model: Any, recorder: Callable[[], Recorder], clock: Clock = time.perf_counter) -> None:
-        """recorder: makes what records the graphs of one program."""
+    def __init__(
+        self,
+        model: Any,
+        recorder: Callable[[], Recorder],
+        *,
+        limit: int | None = None,
+        clock: Clock = time.perf_counter,
+    ) -> None:
+        """recorder: makes what records the graphs of one program. limit: the most tokens of a request, if known."""
         self.model = model
         self.broken = False
         self._recorder = recorder
+        self._limit = limit
         self._clock = clock
         self._shapes: tuple[LayerShape, ...] = ()
         self._logits: torch.Tensor | None = None
@@ -71,7 +79,7 @@ class Graphs:
             ids = torch.zeros((1, 1), dtype=torch.long, device=self.model.device)
             self._logits = forward(self.model, ids, cache)
             self._shapes = shapes_of(cache)
-        return Program(self.model, self._shapes, self._logits.expand(batch, -1), self._recorder())
+        return Program(self.model, self._shapes, self._logits.expand(batch, -1), self._recorder(), self._limit)
 
     def bucket(self, program: Program, tokens: int) -> Bucket:
         """See `Program.bucket`. Raises CaptureFailed."""

@@ -5,6 +5,8 @@ from typing import Protocol
 
 import torch
 
+from llmcli.inference import DecodeName
+
 Ids = tuple[int, ...]
 """One id per row of the batch."""
 
@@ -12,11 +14,11 @@ Ids = tuple[int, ...]
 class DecodePath(Protocol):
     """The work of one request on the device: reads the prompt, then makes one step after the other.
 
-    steps: decode forwards so far. drafted, accepted: tokens that speculation proposed, and those that held.
-    name: what the record calls it.
+    name: as `--decode` calls it. steps: decode forwards so far. drafted, accepted: tokens that speculation
+    proposed, and those that became part of the answer.
     """
 
-    name: str
+    name: DecodeName
     steps: int
     drafted: int
     accepted: int

@@ -63,11 +63,19 @@ class Program:
     stay. All buckets together take at most twice the memory of the largest.
     """
 
-    def __init__(self, model: Any, shapes: Sequence[LayerShape], logits: torch.Tensor, recorder: Recorder) -> None:
-        """logits: (batch, vocabulary), as the model returns them; its values do not matter."""
+    def __init__(
+        self,
+        model: Any,
+        shapes: Sequence[LayerShape],
+        logits: torch.Tensor,
+        recorder: Recorder,
+        limit: int | None = None,
+    ) -> None:
+        """logits: (batch, vocabulary), as the model returns them; its values do not matter. limit: see `Graphs`."""
         batch, device = len(logits), logits.device
         self._shapes = shapes
         self._recorder = recorder
+        self._limit = limit
         self._step = StaticStep(model, [shape.window for shape in shapes])
         self._buckets: dict[tuple[int, ...], Bucket] = {}
         self._choices: dict[tuple[float, ...], Replay] = {}
@@ -102,7 +110,8 @@ class Program:
         return self._buckets[key]
 
     def _rows_for(self, tokens: int) -> dict[Window, int]:
-        return {w: bucket(tokens) if w is None else min(bucket(tokens), most_rows(w)) for w in self._rows}
+        rows = bucket(tokens, self._limit)
+        return {window: _aligned(rows if window is None else min(rows, most_rows(window))) for window in self._rows}
 
     def _make(self, rows: Mapping[Window, int]) -> Bucket:
         buffers = [
@@ -179,6 +188,11 @@ class Program:
         for layer, buffers in zip(own_layers(cache), into.buffers, strict=True):
             layer.move_to(buffers)
         self._owner = weakref.ref(cache)
+
+
+def _aligned(rows: int) -> int:
+    """The rows of a buffer whose masks the kernels of attention take as they are: a multiple of 8."""
+    return -(-rows // 8) * 8
 
 
 class _Seen:

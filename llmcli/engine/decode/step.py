@@ -120,7 +120,7 @@ class DecodeStep(nn.Module):
         self.windows = tuple(windows)
         self.kinds = tuple(dict.fromkeys(windows))
 
-    def forward(
+    def forward(  # noqa: PLR0917 - what torch.export traces is positional
         self,
         ids: torch.Tensor,
         position: torch.Tensor,
@@ -201,3 +201,14 @@ def dynamic_shapes(step: DecodeStep) -> Iterator[Any]:
     yield [{0: dims(f"count_{at}", min=LEAST, max=most - 1)} for at, _ in enumerate(step.kinds)]
     kinds = [dims(f"rows_{at}", min=LEAST + 1, max=most) for at, _ in enumerate(step.kinds)]
     yield [{2: kinds[step.kinds.index(window)]} for window in step.windows for _ in range(2)]
+
+
+def tensors_of(step: DecodeStep) -> dict[str, torch.Tensor]:
+    """Weights and buffers of a step by name, tied ones under each of their names."""
+    parameters = dict(step.named_parameters(remove_duplicate=False))
+    return parameters | dict(step.named_buffers(remove_duplicate=False))
+
+
+def kind_of(tensor: torch.Tensor) -> str:
+    """Data type and shape in words."""
+    return f"{tensor.dtype} {tuple(tensor.shape)}"

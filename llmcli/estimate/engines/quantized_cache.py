@@ -14,6 +14,7 @@ from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.dtypes import BYTES, Format
 from llmcli.estimate.facts import Attention, Latent, Mixer
 from llmcli.estimate.layers import FULL_ATTENTION, Layers, LayerSpec, grouped, merged
+from llmcli.kv_rules import kv_name
 
 GROUP = 64
 WAITING = 127
@@ -33,13 +34,11 @@ class Packing:
 
 
 PACKINGS: Mapping[str, Packing] = {"fp8": Packing(8, grouped=False), "int8": Packing(8), "int4": Packing(4)}
-_NAMES = {"fp8_e4m3": "fp8", "float8_e4m3fn": "fp8", "q8": "int8", "q4": "int4"}
 
 
 def quantized_format(text: str) -> Format | None:
     """The format that `text` names, at 16 bits per scale; None when it is not one of PACKINGS."""
-    name = text.strip().lower().removeprefix("torch.")
-    packing = PACKINGS.get(name := _NAMES.get(name, name))
+    packing = PACKINGS.get(name := kv_name(text))
     if packing is None:
         return None
     return _format(name, packing, 2)
@@ -67,6 +66,12 @@ def _format(name: str, packing: Packing, element: int) -> Format:
 
 def _spec(mixer: Mixer, kv: Format, packing: Packing, element: int) -> LayerSpec:
     keys, values = _widths(mixer, kv.name)
+    if packing.grouped and (keys % GROUP or values % GROUP):
+        raise UsageError(
+            f"--kv-dtype {kv.name} packs groups of {GROUP} numbers, and a token of this model has {keys} of keys and "
+            f"{values} of values in a layer",
+            "Take fp8, or leave --kv-dtype out.",
+        )
     row = kv.size(keys) + kv.size(values)
     if not packing.grouped:
         return LayerSpec(FULL_ATTENTION, row, shared_bytes=2 * _SCALE)

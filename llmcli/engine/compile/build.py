@@ -1,0 +1,51 @@
+"""From a recipe to compiled code, without the model's weights."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from llmcli.engine.compile.linear import write_out_linears
+from llmcli.engine.compile.recipe import Recipe, facts, versions
+from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
+from llmcli.engine.compile.store import CODE, CONSTANTS, Meta
+from llmcli.engine.decode.step import Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
+
+
+@torch.no_grad()
+def build(recipe: Recipe, directory: Path) -> Meta:
+    """Write code and constants of the recipe's decode step into `directory`; raises what torch raises."""
+    started = time.perf_counter()
+    torch.set_num_threads(recipe.threads)  # the code is made for this number
+    model, cache = skeleton(recipe)
+    step = DecodeStep(model, windows_of(cache)).eval()
+    ids = torch.zeros((recipe.rows, 1), dtype=torch.long)
+    example = Arguments(cache).next(ids, EXAMPLE_TOKENS)
+    program = torch.export.export(step, example, dynamic_shapes=tuple(dynamic_shapes(step)), strict=False)
+    module = program.module(check_guards=False)
+    if recipe.rows == 1:
+        write_out_linears(module)
+    constants = _compile(module, program.example_inputs[0], directory / CODE)
+    given = {name: kind_of(tensor) for name, tensor in tensors_of(step).items()}
+    save_file(
+        {name: tensor.detach().clone().contiguous() for name, tensor in constants.items() if name not in given},
+        directory / CONSTANTS,
+    )
+    return Meta(facts(recipe), versions(), time.perf_counter() - started, given)
+
+
+def _compile(module: Any, example: tuple[Any, ...], path: Path) -> dict[str, torch.Tensor]:
+    """Write the package; returns the tensors that its code is to be given, weights and others, by name."""
+    from torch._inductor import aot_compile
+    from torch._inductor.package.package import package_aoti
+
+    options = {
+        "aot_inductor.package": True,
+        "aot_inductor.package_constants_in_so": False,
+        "aot_inductor.package_constants_on_disk_format": "pickle_weights",
+    }
+    made: Any = aot_compile(module, example, options=options)
+    package_aoti(str(path), [one for one in made if isinstance(one, str)])
+    return {name: tensor for one in made if isinstance(one, dict) for name, (tensor, _) in one.items()}

@@ -1,0 +1,160 @@
+"""The compiled steps of a loaded model: found, given its weights, checked against eager, timed."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from llmcli.engine.cache import new_cache
+from llmcli.engine.compile import store
+from llmcli.engine.compile.cpu import cpu_name
+from llmcli.engine.compile.recipe import Recipe
+from llmcli.engine.compile.store import Package
+from llmcli.engine.decode.compiled import CompiledStep
+from llmcli.engine.decode.eager import forward
+from llmcli.engine.decode.step import Arguments, windows_of
+from llmcli.errors import LlmcliError
+
+_PROMPT = 8
+_ROUNDS = 3
+_TOLERANCE = {torch.float32: 1e-3}
+_TOLERANCE_16_BIT = 0.35
+"""How far the logits of one step may be from eager's: standard deviation of the difference ÷ that of the logits.
+
+Code for another model, or for another order of weights, is off by 1 and more; rounding in 16 bits by 0.01 as a rule,
+and by 0.15 on a few tokens without meaning.
+"""
+
+
+@dataclass(slots=True)
+class Timed:
+    """A step that may be used, and what it and an eager one took, in milliseconds."""
+
+    step: CompiledStep
+    eager_ms: float
+    compiled_ms: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether it is the faster one."""
+        return self.compiled_ms < self.eager_ms
+
+
+class CompiledSteps:
+    """At most one step per number of rows. Only the inference thread touches it.
+
+    refusal: why this model has none, in words; None where it may. forced: used even where eager is faster.
+    """
+
+    def __init__(self, model: Any, recipe: Callable[[int], Recipe], *, refusal: str | None, forced: bool) -> None:
+        self._model = model
+        self._recipe = recipe
+        self._ready: dict[int, Timed] = {}
+        self._failed: dict[int, str] = {}
+        self.refusal = refusal
+        self.forced = forced
+
+    def recipe(self, rows: int) -> Recipe:
+        """What has to be compiled for batches of `rows`."""
+        return self._recipe(rows)
+
+    def ready(self, rows: int) -> CompiledStep | None:
+        """The step for batches of `rows`, where there is one and it is worth it."""
+        timed = self._ready.get(rows)
+        return timed.step if timed is not None and (timed.pays or self.forced) else None
+
+    def reason(self, rows: int) -> str | None:
+        """Why there is none that is used, in words; None where there is one, or none was made yet."""
+        if self.refusal is not None:
+            return self.refusal
+        timed = self._ready.get(rows)
+        if timed is not None and self.ready(rows) is None:
+            return f"a compiled step takes {timed.compiled_ms:.1f} ms, an eager one {timed.eager_ms:.1f} ms"
+        return self._failed.get(rows)
+
+    def missing(self, rows: int) -> bool:
+        """Whether one has still to be made."""
+        return self.refusal is None and rows not in self._ready and rows not in self._failed
+
+    def adopt(self, rows: int) -> None:
+        """Take the step into use that lies in the cache by now, if one does; what is wrong with it is a `reason`."""
+        if not self.missing(rows):
+            return
+        try:
+            package = store.find(self._recipe(rows))
+            if package is not None:
+                self._take(package, rows)
+        except (LlmcliError, OSError, RuntimeError, ValueError) as error:
+            self._failed[rows] = " ".join(str(error).split())[:300]
+
+    @torch.inference_mode()
+    def _take(self, package: Package, rows: int) -> None:
+        if package.meta.reason is not None:
+            self._failed[rows] = package.meta.reason
+            return
+        trial = _Trial(self._model, rows)
+        step = CompiledStep(package, self._model, windows_of(trial.cache))
+        if package.meta.eager_ms is None or package.meta.compiled_ms is None:
+            package = package.noted(*trial.times(step))
+        eager, compiled = package.meta.eager_ms, package.meta.compiled_ms
+        self._ready[rows] = Timed(step, eager or 0.0, compiled or 0.0)
+
+
+class _Trial:
+    """A few tokens through the model, to see what a step answers and how long it takes."""
+
+    def __init__(self, model: Any, rows: int) -> None:
+        self._model = model
+        self._ids = torch.arange(rows * (_PROMPT + 1)).view(rows, -1) % model.config.get_text_config().vocab_size
+        self.cache = self._filled()
+
+    def times(self, step: CompiledStep) -> tuple[float, float]:
+        """Milliseconds of an eager and of a compiled step. Raises LlmcliError when their answers differ."""
+        beside, arguments, ids = self._filled(), Arguments(self.cache), self._ids[:, _PROMPT:]
+        eager, compiled = [], []
+        for at in range(_ROUNDS):
+            want, took = _timed(lambda: forward(self._model, ids, beside))
+            eager.append(took)
+            got, took = _timed(lambda at=at: step(arguments.next(ids, _PROMPT + at)))  # type: ignore[misc]
+            compiled.append(took)
+            arguments.wrote()
+            _require_equal(got, want)
+        return min(eager), min(compiled)
+
+    def _filled(self) -> Any:
+        cache = new_cache(self._model.config)
+        forward(self._model, self._ids[:, :_PROMPT], cache)
+        return cache
+
+
+def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
+    started = time.perf_counter()
+    return run(), (time.perf_counter() - started) * 1000
+
+
+def _require_equal(got: torch.Tensor, want: torch.Tensor) -> None:
+    allowed = _TOLERANCE.get(want.dtype, _TOLERANCE_16_BIT)
+    off = float((got.float() - want.float()).std() / want.float().std())
+    if not off <= allowed:
+        raise LlmcliError(f"the compiled step answers differently from an eager one (by {off:.2g} of the spread)")
+
+
+def recipe_maker(path: Path, model: Any, quant: str) -> Callable[[int], Recipe]:
+    """What has to be compiled for a loaded model, by rows of the batch. Raises OSError without a config.json."""
+    config = (path / "config.json").read_text(encoding="utf-8")
+    dtype = _name(model.dtype)
+    kinds = tuple(
+        (name, _name(tensor.dtype)) for name, tensor in model.named_parameters() if tensor.dtype != model.dtype
+    )
+
+    def make(rows: int) -> Recipe:
+        return Recipe(config, quant, dtype, rows, torch.get_num_threads(), cpu_name(), model.device.type, kinds)
+
+    return make
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,188 @@
+"""Where compiled decode steps lie: in a directory of the user's cache that nobody else may write to."""
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from llmcli import paths
+from llmcli.engine.compile.recipe import Recipe
+from llmcli.errors import LlmcliError
+
+CODE, CONSTANTS, META = "step.pt2", "constants.safetensors", "meta.json"
+CAP_BYTES = 1 << 30
+"""All packages together; those that have not been used for longest go first."""
+
+_ABANDONED = 24 * 3600
+"""Seconds after which a package in the making is taken for left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What is known of a package.
+
+    recipe, versions: what it was made for and of. seconds: that it took. sha256: of each file. tensors: the weights
+    that the code is to be given, each with dtype and shape. reason: why there is no code, for a step that cannot be
+    compiled. eager_ms, compiled_ms: what a step took when it was first loaded, None until then.
+    """
+
+    recipe: dict[str, str | int]
+    versions: dict[str, str]
+    seconds: float
+    tensors: dict[str, str] = field(default_factory=dict)
+    sha256: dict[str, str] = field(default_factory=dict)
+    reason: str | None = None
+    eager_ms: float | None = None
+    compiled_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package on disk."""
+
+    directory: Path
+    meta: Meta
+
+    @property
+    def code(self) -> Path:
+        """The compiled code."""
+        return self.directory / CODE
+
+    @property
+    def constants(self) -> Path:
+        """Tensors that belong to the code, not to the model."""
+        return self.directory / CONSTANTS
+
+    @property
+    def bytes(self) -> int:
+        """On disk."""
+        return sum(path.stat().st_size for path in self.directory.iterdir() if path.is_file())
+
+    def noted(self, eager_ms: float, compiled_ms: float) -> "Package":
+        """The same with the times of a step, kept for the next start where that is possible."""
+        meta = replace(self.meta, eager_ms=eager_ms, compiled_ms=compiled_ms)
+        with suppress(OSError):
+            _write(self.directory / META, msgspec.json.encode(meta))
+        return replace(self, meta=meta)
+
+
+def root() -> Path:
+    """The directory of all packages."""
+    return paths.cache_dir() / "compiled"
+
+
+def place_of(recipe: Recipe) -> Path:
+    """The directory of the recipe's package, whether it is there or not."""
+    return root() / recipe.model_key / recipe.key
+
+
+def find(recipe: Recipe) -> Package | None:
+    """The package of `recipe`, None where there is none; one that is damaged is thrown away.
+
+    Raises LlmcliError when somebody else could have written it: its code runs with the user's rights.
+    """
+    directory = place_of(recipe)
+    if not directory.is_dir():
+        return None
+    for path in (root(), directory.parent, directory, *directory.iterdir()):
+        _require_private(path)
+    package = _read(directory)
+    if package is None or not _whole(package):
+        shutil.rmtree(directory, ignore_errors=True)
+        return None
+    with suppress(OSError):
+        os.utime(directory)
+    return package
+
+
+def workplace() -> Path:
+    """A new directory beside the packages, to make one in; only the user may look into it. Raises OSError."""
+    root().mkdir(parents=True, exist_ok=True)
+    root().chmod(0o700)
+    for left in root().glob(".making-*"):
+        if time.time() - left.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=".making-", dir=root()))
+
+
+def publish(recipe: Recipe, made: Path, meta: Meta) -> Package:
+    """Move the directory `made` to where `find` looks, in one step; what was there before goes. Raises OSError."""
+    directory = place_of(recipe)
+    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    meta = replace(meta, sha256={path.name: _sha256(path) for path in made.iterdir()})
+    _write(made / META, msgspec.json.encode(meta))
+    shutil.rmtree(directory, ignore_errors=True)
+    made.rename(directory)
+    _keep_below_cap(directory)
+    return Package(directory, meta)
+
+
+def packages(model_key: str) -> list[Package]:
+    """All packages of a model's shape, the newest first."""
+    try:
+        directories = sorted((root() / model_key).iterdir(), key=lambda path: -path.stat().st_mtime)
+    except OSError:
+        return []
+    return [package for directory in directories if (package := _read(directory)) is not None]
+
+
+def _read(directory: Path) -> Package | None:
+    try:
+        return Package(directory, msgspec.json.decode((directory / META).read_bytes(), type=Meta))
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _whole(package: Package) -> bool:
+    """Whether every file is as it was written."""
+    try:
+        return all(_sha256(package.directory / name) == sum_ for name, sum_ in package.meta.sha256.items())
+    except OSError:
+        return False
+
+
+def _require_private(path: Path) -> None:
+    if os.name != "posix":
+        return
+    found = path.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or stat.S_ISLNK(found.st_mode):
+        raise LlmcliError(
+            f"{path} could have been written by somebody else, and holds compiled code: it is not used",
+            f"Remove it: rm -r {paths.display(root())}",
+        )
+
+
+def _keep_below_cap(newest: Path) -> None:
+    """Remove what has not been used for longest, until all packages together stay below the cap."""
+    used = sorted(_all(), key=lambda directory: directory.stat().st_mtime)
+    sizes = {directory: sum(path.stat().st_size for path in directory.iterdir()) for directory in used}
+    total = sum(sizes.values())
+    for directory in used:
+        if total <= CAP_BYTES:
+            return
+        if directory != newest:
+            shutil.rmtree(directory, ignore_errors=True)
+            total -= sizes[directory]
+
+
+def _all() -> Iterator[Path]:
+    return (directory for directory in root().glob("[!.]*/*") if directory.is_dir())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_name(path.name + ".part")
+    partial.write_bytes(data)
+    partial.replace(path)
