@@ -13,7 +13,6 @@ from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
 from llmcli.engine.compile.store import CODE, CONSTANTS, Meta
 from llmcli.engine.decode.step import Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
 
-
 _LONGEST_EXPRESSION = 10
 """Operations that are computed again wherever their result is read. The query is read once per key: with inductor's own
 threshold its rotation, sines included, is computed for every one of them.
