@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 from model_shape import shape_of
-from peer_engines import VARIANTS, require_path, run_request
+from peer_engines import VARIANTS, run_request, start_variant
 from random_model import SMOLLM2_LONG, write_filled
 from rounds import columns
 from setting import default_threads, setting, setting_line, write_json
@@ -35,13 +35,10 @@ class Engine:
     """llmcli with one decode path, on its own in a process whose memory is watched."""
 
     def __init__(self, directory: str, quant: QuantChoice, decode: DecodeChoice) -> None:
-        from llmcli.engine.start import start_engine
-
         path = Path(directory)
-        self._engine = start_engine(
+        self._engine = start_variant(
             LoadRequest(path, path.name, "random", quant=quant, device="cpu", weights_only=True, decode=decode)
         )
-        require_path(self._engine, quant, decode)
         run_request(self._engine, 64, 2)
         self.facts = {"chunk": self._engine._loaded.chunk}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers import Unavailable
 
-from llmcli.inference import DecodeChoice, Finished, GenerateRequest, QuantChoice, Sampling
+from llmcli.inference import DecodeChoice, Finished, GenerateRequest, LoadRequest, QuantChoice, Sampling
 
 if TYPE_CHECKING:
     from llmcli.engine.local import LocalEngine
@@ -54,6 +54,20 @@ def run_request(engine: "LocalEngine", prompt: int, steps: int, rows: int = 1) -
     }
 
 
+def start_variant(request: LoadRequest, batches: tuple[int, ...] = (1,)) -> "LocalEngine":
+    """An engine whose compiled steps, if it is to have any, are there for batches of these sizes. Raises Unavailable
+    when it runs otherwise than it was asked to."""
+    from llmcli.cli.compiling import compile_first
+    from llmcli.engine.start import start_engine
+
+    engine = start_engine(request)
+    if request.decode == "compiled":
+        for rows in batches:
+            compile_first(engine, rows)
+    require_path(engine, request.quant, request.decode)
+    return engine
+
+
 def require_path(engine: "LocalEngine", quant: QuantChoice, decode: DecodeChoice) -> None:
     """Raise Unavailable when the engine runs otherwise than it was asked to."""
     info = engine.info
@@ -71,15 +85,16 @@ def _fresh(count: int, vocabulary: int, special: frozenset[int] = frozenset()) -
 class Llmcli:
     """llmcli with one quantization and one decode path, as `llmcli bench` and `chat` load it, text included."""
 
-    def __init__(self, model: str | None, quant: QuantChoice, decode: DecodeChoice) -> None:
+    def __init__(
+        self, model: str | None, quant: QuantChoice, decode: DecodeChoice, batches: tuple[int, ...] = (1,)
+    ) -> None:
         from llmcli.cli.fetching import find
         from llmcli.cli.opening import load_request
         from llmcli.cli.options import ModelOptions
-        from llmcli.engine.start import start_engine
 
-        self._engine = start_engine(load_request(find(model, None), ModelOptions(quant=quant, decode=decode)))
+        request = load_request(find(model, None), ModelOptions(quant=quant, decode=decode))
+        self._engine = start_variant(request, batches)
         info = self._engine.info
-        require_path(self._engine, quant, decode)
         self.facts = {
             "dtype": info.dtype,
             "quant": info.quant,
@@ -125,13 +140,14 @@ def bare_decode(loaded: Any, ids: tuple[int, ...], steps: int) -> float:
 
     from llmcli.engine.decode.choose import begin_path
     from llmcli.engine.generate import synchronize
-    from llmcli.engine.live_cache import LiveCache
+    from llmcli.engine.live_cache import live_cache
     from llmcli.engine.sample import Sampler
 
     with torch.inference_mode():
         prompt = torch.tensor([ids], device=loaded.device)
-        live = LiveCache(loaded.model.config)
-        path = begin_path(loaded, live.begin(0), Sampler(greedy(steps + 1), prompt), prompt)
+        live = live_cache(loaded)
+        sampler = Sampler(greedy(steps + 1), prompt)
+        path = begin_path(loaded, live.begin(0), sampler, prompt, live=live, room=steps + 1)
         for chunk in prompt.split(loaded.chunk, dim=1):
             logits = path.prefill(chunk)
         last = path.first(logits)

@@ -62,7 +62,7 @@ class Subject:
         elif name == "transformers":
             build = (Transformers, str(self.directory))
         else:
-            build = (Llmcli, self.located.argument, *VARIANTS[name])
+            build = (Llmcli, self.located.argument, *VARIANTS[name], (1, ROWS))
         return Worker(*build, threads=self.threads, timeout=600)
 
 

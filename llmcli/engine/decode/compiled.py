@@ -52,6 +52,7 @@ class CompiledPath:
         self._cache = cache
         self._sampler = sampler
         self._arguments: Arguments | None = None
+        self._position = 0
         self.steps = self.drafted = self.accepted = 0
 
     def prefill(self, ids: torch.Tensor) -> torch.Tensor:
@@ -60,17 +61,20 @@ class CompiledPath:
 
     def first(self, logits: torch.Tensor) -> Ids:
         """See `DecodePath.first`."""
-        self._arguments = Arguments(self._cache)
+        self._arguments, self._position = Arguments(self._cache), self._cache.get_seq_length()
         return self._sampler(logits)
 
     def step(self, last: Ids) -> Sequence[Ids]:
         """See `DecodePath.step`."""
         assert self._arguments is not None  # noqa: S101 - `first` comes before any step
         ids = torch.tensor(last).view(-1, 1)
-        logits = self._step(self._arguments.next(ids, self._cache.get_seq_length()))
+        logits = self._step(self._arguments.next(ids, self._position))
         self._arguments.wrote()
+        self._position += 1
         self.steps += 1
         return (self._sampler(logits),)
 
     def settle(self, tokens: int) -> None:
         """See `DecodePath.settle`; nothing was forwarded beyond what was asked for."""
+        if self._arguments is not None:
+            self._arguments.commit()

@@ -1,0 +1,175 @@
+"""What the choices inside the CPU engine gain, each against the way that was not taken, in alternation in one process.
+
+Usage: python benchmarks/choices.py [MODEL] [--rounds 7] [--depths 0,512,2048]
+
+- buffers: decode with K and V appended in place, against transformers' cache, which copies them for every token
+- unpacked: prefill of 512 tokens with int4 weights unpacked to 16 bits, against the packed ones
+- written out: a compiled bf16 step whose linear layers are loops, against the library's matrix products
+- short expressions: a compiled int4 step with a limit on what is computed again, against inductor's own limit
+
+Prints medians over rounds and the ratio within a round. Compiles four steps first, a minute each on two cores.
+"""
+
+import argparse
+import contextlib
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from transformers import DynamicCache
+
+from llmcli.cli.fetching import find
+from llmcli.cli.opening import load_request
+from llmcli.cli.options import ModelOptions
+from llmcli.engine.cache import new_cache
+from llmcli.engine.compile import build as building
+from llmcli.engine.compile.store import Meta, Package
+from llmcli.engine.decode.compiled import CompiledStep
+from llmcli.engine.decode.eager import forward
+from llmcli.engine.decode.step import Arguments, windows_of
+from llmcli.engine.int4 import Int4Linear, int4_modules
+from llmcli.engine.start import start_engine
+from llmcli.inference import QuantChoice
+
+PROMPT, STEPS = 512, 32
+Way = Callable[[], float]
+
+
+def engine_of(model: str | None, quant: QuantChoice) -> Any:
+    """An eager engine."""
+    return start_engine(load_request(find(model, None), ModelOptions(quant=quant, decode="eager")))
+
+
+def filled(model: Any, cache: Any, tokens: int) -> Any:
+    """The cache after `tokens` random ids."""
+    for ids in torch.randint(10, 1000, (1, max(1, tokens))).split(256, dim=1):
+        forward(model, ids, cache)
+    return cache
+
+
+def decoding(model: Any, make: Callable[[Any], Any], depth: int) -> Way:
+    """Seconds per eager step with caches that `make` makes."""
+
+    def way() -> float:
+        cache = filled(model, make(model.config), depth)
+        ids = torch.tensor([[5]])
+        started = time.perf_counter()
+        for _ in range(STEPS):
+            forward(model, ids, cache)
+        return (time.perf_counter() - started) / STEPS
+
+    return way
+
+
+def prefilling(model: Any, kept: dict[Int4Linear, tuple[torch.Tensor, ...]], *, unpacked: bool) -> Way:
+    """Seconds of a prefill of PROMPT tokens, with or without the unpacked weights."""
+
+    def way() -> float:
+        for module, dense in kept.items():
+            module.dense = dense if unpacked else ()
+        started = time.perf_counter()
+        filled(model, new_cache(model.config), PROMPT)
+        return time.perf_counter() - started
+
+    return way
+
+
+def compiled(engine: Any, folder: Path, name: str, **changed: Any) -> CompiledStep:
+    """A step that is built with some of the builder's parts `changed`."""
+    loaded, directory = engine._loaded, folder / name
+    directory.mkdir()
+    print(f"compiling {name} …", flush=True)
+    recipe = recipe_of(engine)
+    with mock.patch.multiple(building, **changed) if changed else contextlib.nullcontext():
+        building.build(recipe, directory)
+    cache = filled(loaded.model, new_cache(loaded.model.config), 8)
+    return CompiledStep(Package(directory, Meta({}, {}, 0)), loaded.model, windows_of(cache))
+
+
+def recipe_of(engine: Any) -> Any:
+    """What is compiled for the engine's model."""
+    from llmcli.engine.compile.steps import recipe_maker
+
+    info, model = engine.info, engine._loaded.model
+    return recipe_maker(Path(model.config._name_or_path), model, info.quant)(1)
+
+
+def stepping(model: Any, step: CompiledStep, depth: int) -> Way:
+    """Seconds per compiled step."""
+
+    def way() -> float:
+        cache = filled(model, new_cache(model.config), depth)
+        arguments, ids = Arguments(cache), torch.tensor([[5]])
+        started = time.perf_counter()
+        for position in range(depth, depth + STEPS):
+            step(arguments.next(ids, position))
+            arguments.wrote()
+        return (time.perf_counter() - started) / STEPS
+
+    return way
+
+
+def compare(what: str, taken: Way, other: Way, rounds: int) -> None:
+    """Print milliseconds of both, and how many times faster the way taken is."""
+    pairs = [(taken(), other()) for _ in range(rounds + 1)][1:]
+    ours, theirs = (statistics.median(values) * 1000 for values in zip(*pairs, strict=True))
+    ratios = sorted(after / before for before, after in pairs)
+    print(
+        f"{what:<34} {ours:8.2f} ms, other way {theirs:8.2f} ms: {statistics.median(ratios):.2f} × faster "
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f} over {rounds} rounds)",
+        flush=True,
+    )
+
+
+@torch.inference_mode()
+def measure(model_name: str | None, depths: list[int], rounds: int, folder: Path) -> None:
+    """Every choice at every depth."""
+    plain, packed = engine_of(model_name, "none"), engine_of(model_name, "int4")
+    bf16, int4 = plain._loaded.model, packed._loaded.model
+    steps = dict(steps_of(plain, packed, folder))
+    for depth in depths:
+        dynamic = decoding(bf16, lambda config: DynamicCache(config=config), depth)
+        compare(f"buffers, bf16, depth {depth}", decoding(bf16, new_cache, depth), dynamic, rounds)
+    kept = {module: module.dense for module in int4_modules(int4) if isinstance(module, Int4Linear)}
+    unpacked, without = prefilling(int4, kept, unpacked=True), prefilling(int4, kept, unpacked=False)
+    compare(f"unpacked, prefill of {PROMPT}", unpacked, without, rounds)
+    prefilling(int4, kept, unpacked=True)()
+    for depth in depths:
+        ways = (stepping(bf16, steps[name], depth) for name in ("bf16", "bf16 with library products"))
+        compare(f"written out, bf16, depth {depth}", *ways, rounds)
+    for depth in depths:
+        ways = (stepping(int4, steps[name], depth) for name in ("int4", "int4 with inductor's limit"))
+        compare(f"short expressions, int4, depth {depth}", *ways, rounds)
+    info = packed.info
+    print(f"{info.name}, {info.device}, {info.threads} threads, torch {torch.__version__}")
+
+
+def steps_of(plain: Any, packed: Any, folder: Path) -> Iterator[tuple[str, CompiledStep]]:
+    """The compiled steps that are compared, by name."""
+    with torch.inference_mode(mode=False):
+        yield "bf16", compiled(plain, folder, "bf16")
+        yield "bf16 with library products", compiled(plain, folder, "bf16-library", write_out_linears=lambda _: 0)
+        yield "int4", compiled(packed, folder, "int4")
+        yield "int4 with inductor's limit", compiled(packed, folder, "int4-long", _LONGEST_EXPRESSION=50)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--depths", default="0,512,2048")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")
+        measure(options.model, [int(depth) for depth in options.depths.split(",")], options.rounds, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
