@@ -76,5 +76,6 @@ class CompiledPath:
 
     def settle(self, tokens: int) -> None:
         """See `DecodePath.settle`; nothing was forwarded beyond what was asked for."""
+        del tokens
         if self._arguments is not None:
             self._arguments.commit()

@@ -169,6 +169,8 @@ class Arguments:
         self._leaders = _leaders(self._layers)
         self._marker = torch.empty(1)
         self._written = 0
+        self._spans: list[Span] = []
+        self._buffers: list[torch.Tensor] = []
         self._look()
 
     def next(self, ids: torch.Tensor, position: int) -> tuple[Any, ...]:
