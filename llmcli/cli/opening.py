@@ -107,6 +107,7 @@ def loaded_line(info: ModelInfo, packed_type: str | None) -> str:
         f"GGUF {packed_type}, loaded as {became}" if packed_type else became,
         f"{info.device}{threads}",
         f"attention {info.attention}",
+        f"decode {info.decode_path}",
         *([f"KV {info.kv_dtype}"] if info.kv_dtype in QUANTIZED else []),
         *(["KV in main memory"] if info.kv_offload else []),
         *([info.speculation] if info.speculation else []),
