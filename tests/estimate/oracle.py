@@ -11,6 +11,7 @@ from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
+from llmcli.engine.int4 import Int4Linear, hollow_int4, int4_modules
 from llmcli.engine.measure_cache import build_model, decode, fill_cache, held_bytes, resident_bytes
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import Config
@@ -49,9 +50,12 @@ def check_held(model: PreTrainedModel, layers: Layers, lengths: Iterable[int]) -
 
 
 def check_parameters(values: dict[str, object]) -> None:
-    """Assert that the parameters, and the part that bitsandbytes quantizes, are those of transformers' model."""
+    """Assert that the parameters, and the parts that are quantized, are those of transformers' model."""
     facts, model = facts_of(values), build(values)
     assert facts.params == sum(parameter.numel() for parameter in model.parameters())
+    hollow_int4(model)
+    packed = [module for module in int4_modules(model) if isinstance(module, Int4Linear)]
+    assert facts.count.even == sum(module.out_features * module.in_features for module in packed)
     weights, rows = quantized_linears(values)
     assert (facts.linear_params, facts.count.rows) == (weights, rows)
 

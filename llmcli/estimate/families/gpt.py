@@ -85,8 +85,15 @@ def _openai_outside(config: Config, shape: Shape) -> Count:
     return tensor(heads * shape.vocabulary + (shape.positions or 0), shape.hidden)
 
 
-def _without_cache(config: Config, style: Style) -> Blueprint:
+def _transposed(config: Config, style: Style) -> Blueprint:
+    """Linear layers of a class of their own (Conv1D), which bitsandbytes knows and int4 does not."""
     blueprint = build(config, style)
+    layers = (replace(layer, count=replace(layer.count, even=0)) for layer in blueprint.layers)
+    return replace(blueprint, layers=tuple(layers))
+
+
+def _without_cache(config: Config, style: Style) -> Blueprint:
+    blueprint = _transposed(config, style)
     return replace(
         blueprint,
         layers=tuple(replace(layer, mixers=()) for layer in blueprint.layers),
@@ -97,7 +104,7 @@ def _without_cache(config: Config, style: Style) -> Blueprint:
 def _falcon(config: Config, style: Style) -> Blueprint:
     """Bitsandbytes replaces torch's linear layers, and Falcon has a class of its own (FalconLinear)."""
     blueprint = build(renamed(config, {"n_embed": "hidden_size"}), style)
-    layers = (replace(layer, count=replace(layer.count, linear=0, rows=0)) for layer in blueprint.layers)
+    layers = (replace(layer, count=replace(layer.count, linear=0, rows=0, even=0)) for layer in blueprint.layers)
     return replace(blueprint, layers=tuple(layers))
 
 
@@ -151,6 +158,6 @@ STYLES: Mapping[str, Style] = {
     ),
     "xglm": replace(_GPT2, mlp_size="key", learned_positions=False),
 }
-_OWN = {"falcon": _falcon, "openai-gpt": _without_cache, "opt": _opt}
+_OWN = {"falcon": _falcon, "gpt-sw3": _transposed, "gpt2": _transposed, "openai-gpt": _without_cache, "opt": _opt}
 
 BUILDERS = {model_type: partial(_OWN.get(model_type, build), style=style) for model_type, style in STYLES.items()}

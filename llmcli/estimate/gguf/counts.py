@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llmcli.estimate.counts import NOTHING, Count
+from llmcli.estimate.counts import NOTHING, Count, linear_weights
 from llmcli.estimate.gguf.keys import Keys
 from llmcli.models.gguf import GgufTensor
 
@@ -49,7 +49,8 @@ def _count(tensor: GgufTensor, name: str, used: int) -> Count:
         counted = min(experts, used) if "_down_" in name else 0  # a layer has its experts in several tensors
         return Count(elements, experts=elements, idle=idle, used=counted)
     if name in _LATENT and len(tensor.shape) == 3:
-        return Count(elements, linear=elements, rows=tensor.shape[_LATENT[name]] * tensor.shape[2])
+        outputs = tensor.shape[_LATENT[name]] * tensor.shape[2]
+        return linear_weights(elements, elements // outputs, outputs)
     if len(tensor.shape) == 2 and name.endswith("weight") and not _NO_LINEAR.fullmatch(name):
-        return Count(elements, linear=elements, rows=tensor.shape[-1])
+        return linear_weights(elements, *tensor.shape)
     return Count(elements)
