@@ -14,7 +14,8 @@ class Count:
     """Parameters of a part of a model.
 
     total: all of them. linear: weights of the decoder's linear layers, without biases; rows: their output channels.
-    even: those of them in linear layers of torch whose sizes int4 takes.
+    even: those of them in linear layers of torch whose sizes int4 takes. head: weights of the output head;
+    outputs: its rows; tied: those weights of it that are the embedding as well.
     experts: parameters of routed experts, all resident. idle: those of the experts that one token does not use.
     used: the experts that one token uses, of every layer.
     """
@@ -23,6 +24,9 @@ class Count:
     linear: int = 0
     rows: int = 0
     even: int = 0
+    head: int = 0
+    outputs: int = 0
+    tied: int = 0
     experts: int = 0
     idle: int = 0
     used: int = 0
@@ -33,6 +37,9 @@ class Count:
             self.linear + other.linear,
             self.rows + other.rows,
             self.even + other.even,
+            self.head + other.head,
+            self.outputs + other.outputs,
+            self.tied + other.tied,
             self.experts + other.experts,
             self.idle + other.idle,
             self.used + other.used,
@@ -44,6 +51,9 @@ class Count:
             self.linear * times,
             self.rows * times,
             self.even * times,
+            self.head * times,
+            self.outputs * times,
+            self.tied * times,
             self.experts * times,
             self.idle * times,
             self.used * times,
@@ -75,6 +85,14 @@ def linear(inputs: int, outputs: int, *, bias: bool = False) -> Count:
 def linear_weights(weights: int, inputs: int, outputs: int) -> Count:
     """Weights of one linear layer of these sizes."""
     return Count(weights, linear=weights, rows=outputs, even=weights if int4_takes(outputs, inputs) else 0)
+
+
+def embeddings(rows: int, width: int, *, tied: bool, outputs: int | None = None) -> Count:
+    """Embedding and output head; tied: they are one tensor. outputs: rows of the head, None: as many."""
+    outputs = outputs or rows
+    head = outputs * width
+    total = rows * width + (0 if tied else head)
+    return Count(total, head=head, outputs=outputs, tied=head if tied else 0)
 
 
 def gated_mlp(hidden: int, width: int, *, bias: bool = False) -> Count:

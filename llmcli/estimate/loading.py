@@ -7,7 +7,7 @@ from llmcli.estimate.dtypes import BYTES, canonical
 from llmcli.estimate.quants import NONE, SCHEMES, STORED, check_quant
 from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.subject import Subject
-from llmcli.estimate.weights import Weights, bitsandbytes_weights, scheme_weights
+from llmcli.estimate.weights import Weights, quantized_weights, scheme_weights
 from llmcli.load_rules import INT8_DTYPE
 from llmcli.units import bytes_text, count_text
 
@@ -75,7 +75,7 @@ def _made(subject: Subject, engine: str, quant: str, dtype: str) -> tuple[Weight
         note = f", {scheme.note}" if scheme.note else ""
         return scheme_weights(model, scheme, dtype), f"weights in {quant}: {scheme.bits:g} bits each{note}"
     by_bitsandbytes = engine == "transformers"
-    weights = bitsandbytes_weights(model, quant, dtype) if by_bitsandbytes else scheme_weights(model, scheme, dtype)
+    weights = quantized_weights(model, quant, dtype) if by_bitsandbytes else scheme_weights(model, scheme, dtype)
     return weights, f"weights in {quant}: {scheme.note}, embeddings, head and norms in {dtype}"
 
 

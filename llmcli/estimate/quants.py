@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from llmcli.errors import UsageError
 
 NONE = "none"
+INT4 = "int4"
 
 
 @dataclass(frozen=True, slots=True)

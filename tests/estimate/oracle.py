@@ -11,7 +11,8 @@ from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
-from llmcli.engine.int4 import Int4Linear, hollow_int4, int4_modules
+from llmcli.engine.int4 import hollow_int4
+from llmcli.engine.loaded import weight_bytes as engine_weight_bytes
 from llmcli.engine.measure_cache import build_model, decode, fill_cache, held_bytes, resident_bytes
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import Config
@@ -19,6 +20,7 @@ from llmcli.estimate.dtypes import FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.layers import Layers, peak_bytes, steady_bytes
+from llmcli.estimate.weights import weight_bytes
 
 
 def facts_of(values: dict[str, object]) -> Architecture:
@@ -53,9 +55,8 @@ def check_parameters(values: dict[str, object]) -> None:
     """Assert that the parameters, and the parts that are quantized, are those of transformers' model."""
     facts, model = facts_of(values), build(values)
     assert facts.params == sum(parameter.numel() for parameter in model.parameters())
-    hollow_int4(model)
-    packed = [module for module in int4_modules(model) if isinstance(module, Int4Linear)]
-    assert facts.count.even == sum(module.out_features * module.in_features for module in packed)
+    hollow_int4(model.to(torch.bfloat16))  # the few parameters that transformers keeps in float32 as well
+    assert engine_weight_bytes(model) == weight_bytes(facts, "int4", "bfloat16")
     weights, rows = quantized_linears(values)
     assert (facts.linear_params, facts.count.rows) == (weights, rows)
 
