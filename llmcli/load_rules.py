@@ -52,8 +52,16 @@ def parse_device(text: str) -> tuple[str, int]:
     return match[1], int(match[2] or 0)
 
 
-def refuse_spread(device: str) -> None:
-    """Raise UsageError where a `--device` names one device, and layers are to be spread over all (`--device-map`)."""
+def refuse_spread(device: str, quant: QuantChoice) -> None:
+    """Raise UsageError for what cannot be where layers are to be spread over all devices (`--device-map`).
+
+    device: `--device`, which may name one of them. quant: `--quant`, which may be for a CPU alone.
+    """
+    if quant == "int4":
+        raise UsageError(
+            "--device-map auto with --quant int4 is not possible: its kernels are for the CPU, not for GPUs",
+            "Use --quant nf4, or leave --device-map out.",
+        )
     if device not in {"auto", "cuda"}:
         raise UsageError(
             f"--device-map auto with --device {device} is not possible: one spreads layers over all GPUs, "

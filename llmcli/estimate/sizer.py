@@ -131,7 +131,8 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
     runs_in = kv.name if kv.name in BYTES else loaded.dtype
     layers = engine.storage(model, kv, runs_in)
-    moments, pieces = moments_of(model, engine.name, request.prefill_chunk or engine.step, kv, runs_in), layers
+    asked, pieces = request.prefill_chunk or engine.step, layers
+    moments = moments_of(model, engine.name, asked, kv, runs_in, on_cpu=request.on_cpu)
     if engine.name == "transformers" and kv.name in PACKINGS:
         moments = replace(moments, chunk=None, quantized=True)
     elif engine.name == "transformers" and (chunk := moments.chunk):
@@ -147,7 +148,7 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
         layers=layers,
         pieces=pieces,
         moments=moments,
-        overhead=overhead_of(engine.name, request.overhead)[0],
+        overhead=overhead_of(engine.name, request.overhead, on_cpu=request.on_cpu)[0],
         vram=request.vram,
         largest_layer=largest_layer,
     )
