@@ -13,10 +13,11 @@ from llmcli.models.packed import packed_as
 CPU, CUDA, MPS = torch.device("cpu"), torch.device("cuda", 0), torch.device("mps")
 
 
-@pytest.mark.parametrize(("bits", "quant"), [(None, "none"), (4.5, "nf4"), (5.0, "nf4"), (5.5, "none"), (8.5, "none")])
-def test_auto_quantizes_what_was_packed_to_4_bits_on_cuda_alone(bits, quant):
+@pytest.mark.parametrize(("bits", "packed"), [(None, False), (4.5, True), (5.0, True), (5.5, False), (8.5, False)])
+def test_auto_quantizes_what_was_packed_to_4_bits_as_the_device_runs_it_fastest(bits, packed):
     request = load_request(quant="auto", packed_bits=bits)
-    assert [choose_quant(request, None, device) for device in (CUDA, CPU, MPS)] == [quant, "none", "none"]
+    chosen = [choose_quant(request, None, device) for device in (CUDA, CPU, MPS)]
+    assert chosen == (["nf4", "int4", "none"] if packed else ["none"] * 3)
 
 
 @pytest.mark.parametrize("choice", ["none", "int8", "nf4", "fp4"])
