@@ -224,6 +224,10 @@ class Trace:
     accepted: int = 0
     batch: int = 1
     decode_path: DecodeName | None = None
+    capture_seconds: float = 0.0
+    """What capturing CUDA graphs took: part of `unattributed` before the prefill, of decode after it."""
+    notices: tuple[str, ...] = ()
+    """What a person should know about how the request was served."""
 
     @property
     def generated(self) -> int:

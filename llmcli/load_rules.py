@@ -70,6 +70,15 @@ def refuse_spread(device: str, quant: QuantChoice) -> None:
         )
 
 
+def refuse_graph(decode: DecodeChoice, device: str) -> None:
+    """Raise UsageError where `--decode graph` goes with a kind of `device` that has no CUDA graphs."""
+    if decode == "graph" and device not in {"auto", "cuda"}:
+        raise UsageError(
+            f"--decode graph with --device {device} is not possible: CUDA graphs need a CUDA device",
+            "Leave --decode out: auto takes what is fastest there.",
+        )
+
+
 def resolve_quant(choice: QuantChoice, packed_bits: float | None, device: str) -> Quant:
     """What is done to the weights. `auto` quantizes only what was packed to 4 bits already: nf4 on CUDA, int4 on a CPU.
 

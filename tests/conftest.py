@@ -24,6 +24,7 @@ def home(tmp_path_factory, monkeypatch):
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.delenv("LLMCLI_MODELS", raising=False)
     monkeypatch.delenv("LLMCLI_DEBUG", raising=False)
+    monkeypatch.setenv("LLMCLI_COMPILE", "off")  # it takes seconds of both cores; tests of it switch it on
     return folder
 
 

@@ -25,11 +25,15 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request. `error`: what it has to end with, after text and figures have been shown."""
+    """What came of a request. `error`: what it has to end with, after text and figures have been shown.
+
+    notices: what there is to say about how it was served.
+    """
 
     text: str
     record: RequestRecord
     error: LlmcliError | None
+    notices: tuple[str, ...] = ()
 
 
 class _Delivering:
@@ -100,4 +104,4 @@ def answer(
     if trace is None or delivery is None:
         raise AssertionError("an engine ends every request with Finished")
     record = record_of(engine.info, request, trace, delivery, command="chat", started_at=started_at)
-    return Answer(delivering.text, record, delivering.failed or trace.error)
+    return Answer(delivering.text, record, delivering.failed or trace.error, trace.notices)

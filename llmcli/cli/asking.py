@@ -14,7 +14,7 @@ from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import open_engine
 from llmcli.cli.question import Display, Question
 from llmcli.cli.recording import Recorder
-from llmcli.cli.reporting import tell_why_cut
+from llmcli.cli.reporting import tell_notices, tell_why_cut
 from llmcli.errors import OutputFailed, UsageError
 from llmcli.inference import GenerateRequest, SamplingOptions
 
@@ -67,6 +67,7 @@ def _finish(display: Display, result: Answer) -> None:
             console.write_json(record, text=result.text)
     finally:
         show_figures(record, display.stats, explain=display.explain)
+    tell_notices(result.notices)
     tell_why_cut(record, more="--max-new-tokens N", room="shorten the prompt")
     if result.error is not None:
         raise result.error

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from llmcli import console
 from llmcli.engine.compile import launch
-from llmcli.engine.compile.compiler import refusal
+from llmcli.engine.compile.compiler import allowed, refusal
 from llmcli.paths import display, state_dir
 
 if TYPE_CHECKING:
@@ -17,9 +17,11 @@ Say = Callable[[str], None]
 def compile_first(engine: "LocalEngine", rows: int = 1) -> bool:
     """Compile the step for batches of `rows`, if it may be and has not been; whether one is ready now.
 
-    Says why decode stays eager where it does.
+    Says why decode stays eager where it does, unless the user has switched compiling off.
     """
     recipe = engine.to_compile(rows)
+    if recipe is not None and not allowed():
+        return False
     if recipe is not None:
         if reason := refusal():
             console.say(f"notice: decode is eager: {reason}")
@@ -46,6 +48,8 @@ def compile_beside(engine: "LocalEngine", say: Say) -> None:
     recipe = engine.to_compile()
     if recipe is None:
         _tell_why(engine, 1, say)
+        return
+    if not allowed():
         return
     if reason := refusal():
         say(f"notice: decode is eager: {reason}")

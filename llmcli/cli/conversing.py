@@ -22,7 +22,7 @@ from llmcli.cli.opening import announce, load_request
 from llmcli.cli.options import Stats
 from llmcli.cli.question import Question
 from llmcli.cli.recording import Recorder
-from llmcli.cli.reporting import tell_why_cut
+from llmcli.cli.reporting import tell_notices, tell_why_cut
 from llmcli.engine.start import start_engine
 from llmcli.errors import LlmcliError, UsageError
 from llmcli.inference import Engine, LoadRequest, SamplingOptions
@@ -133,6 +133,7 @@ def _face(question: Question, name: str, announced: Once, recorder: Recorder, no
 def _finished(question: Question, recorder: Recorder, notes: Notes, result: Answer, settings: Settings) -> None:
     """Keep the record of an answer, show its figures, and say why it was cut."""
     show_figures(result.record, Stats(settings.stats), explain=question.display.explain)
+    tell_notices(result.notices)
     tell_why_cut(result.record, more="/set max_new_tokens N", room="/clear forgets the conversation")
     recorder.add(result.record)
     notes.flush()

@@ -6,8 +6,9 @@ from typing import Any
 from llmcli import console
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.compile import store
+from llmcli.engine.compile.compiler import SWITCH, allowed
 from llmcli.engine.compile.recipe import model_key, versions
-from llmcli.errors import ModelError
+from llmcli.errors import ModelError, UsageError
 from llmcli.models.status import Status
 from llmcli.units import bytes_text
 
@@ -18,6 +19,8 @@ def compile_model(model: str | None, options: ModelOptions, rows: int) -> None:
     from llmcli.cli.fetching import find
     from llmcli.cli.opening import open_engine
 
+    if not allowed():
+        raise UsageError(f"{SWITCH} is off: nothing is compiled", f"Unset it: {SWITCH}= llmcli models compile …")
     located = find(model, options.registry)
     engine = open_engine(located, options)
     try:

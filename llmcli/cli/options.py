@@ -16,6 +16,7 @@ from llmcli.kv_rules import refuse_kv
 from llmcli.load_rules import (
     parse_device,
     parse_dtype,
+    refuse_graph,
     refuse_quant,
     refuse_speculation,
     refuse_spread,
@@ -212,6 +213,7 @@ def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
     refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
     require_bitsandbytes(options.quant)
+    refuse_graph(options.decode, parse_device(options.device)[0])
     refuse_speculation(options.speculate, options.draft, options.decode)
     if options.spread:
         refuse_spread(options.device, options.quant)

@@ -4,6 +4,12 @@ from llmcli import console
 from llmcli.metrics.record import RequestRecord
 
 
+def tell_notices(notices: tuple[str, ...]) -> None:
+    """Say what there is to say about how a request was served."""
+    for notice in notices:
+        console.say(f"notice: {notice}")
+
+
 def tell_why_cut(record: RequestRecord, *, more: str, room: str) -> None:
     """Say when a limit cut the answer. more: what allows longer answers; room: what makes room in the context."""
     if record.finish_reason == "length":

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from llmcli.engine.compile.compiler import SWITCH, allowed
 from llmcli.engine.compile.eligible import refusal
 from llmcli.engine.compile.steps import CompiledSteps, recipe_maker
 from llmcli.engine.loaded import Loaded
@@ -22,6 +23,8 @@ def with_steps(loaded: Loaded, request: LoadRequest) -> Loaded:
     )
     steps.adopt(1)
     loaded = replace(loaded, compiled=steps)
+    if asked and why_not is None and not allowed() and steps.missing(1):
+        why_not = f"{SWITCH} is off, and no step has been compiled before"
     if asked and why_not is not None:
         notice = f"--decode compiled: {why_not}; decode is eager"
         loaded = replace(loaded, info=replace(loaded.info, notices=(*loaded.info.notices, notice)))

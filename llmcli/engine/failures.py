@@ -13,7 +13,7 @@ def translate(error: BaseException, doing: str, cure: str) -> LlmcliError:
     """The error that tells a person what happened while `doing`; `cure`: what to change when memory ran out."""
     if isinstance(error, LlmcliError):
         return error
-    _let_go(error)
+    let_go(error)
     ours: LlmcliError
     if _is_oom(error):
         ours = OutOfMemory(f"out of memory while {doing}: {reason_of(error)}", cure)
@@ -24,7 +24,7 @@ def translate(error: BaseException, doing: str, cure: str) -> LlmcliError:
     return ours
 
 
-def _let_go(error: BaseException) -> None:
+def let_go(error: BaseException) -> None:
     """Empty the frames of `error` and of those behind it: they hold tensors, and our error outlives the request."""
     pending, seen = [error], set()
     while pending:

@@ -18,6 +18,11 @@ def bucket(rows: int, limit: int | None = None) -> int:
     return limit if limit is not None and rows <= limit < size else size
 
 
+def most_rows(window: int) -> int:
+    """The rows that a sliding `window` takes at most, however many tokens pass by."""
+    return window - 1 + _SPARE
+
+
 class RowsLayer(DynamicLayer):
     """Full attention's K and V: `keys` and `values` (batch, heads, tokens, dim) are views of the rows in use.
 
@@ -77,6 +82,22 @@ class RowsLayer(DynamicLayer):
             self._place(self.buffers, self.keys.clone(), self.values.clone())
         else:
             self._place((_like(self.keys, wanted), _like(self.values, wanted)), self.keys, self.values)
+
+    def move_to(self, buffers: tuple[torch.Tensor, ...]) -> None:
+        """Keep K and V in `buffers` from now on, which have room for them; one that is empty begins there."""
+        if not self.is_initialized:
+            self.lazy_initialization(*buffers)
+            self.buffers = buffers
+        elif self.buffers is not buffers or not self.buffered:
+            shared = _same_storage(self.keys, buffers[0])
+            keys, values = (rows.clone() if shared else rows for rows in (self.keys, self.values))
+            self._place(buffers, keys, values)
+
+    def leave(self) -> None:
+        """Take K and V out of the buffers, which something else is going to use."""
+        if self.buffered:
+            self.keys, self.values = self.keys.clone(), self.values.clone()
+        self.buffers = ()
 
     def _rows_for(self, tokens: int) -> int:
         return bucket(tokens, self.limit)
@@ -149,7 +170,7 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
 
     @property
     def _most(self) -> int:
-        return self.sliding_window - 1 + _SPARE
+        return most_rows(self.sliding_window)
 
     def _rows_for(self, tokens: int) -> int:
         """Full windows have rows to spare, or every token would move them."""

@@ -11,6 +11,7 @@ from llmcli.engine import device as devices
 from llmcli.engine.adopting import with_steps
 from llmcli.engine.attention import use_grouped_attention
 from llmcli.engine.cache import kv_bytes
+from llmcli.engine.capturing import with_graphs
 from llmcli.engine.checkpoint import Layout, load_model, load_tokenizer, read_config, resolve_dtype
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
@@ -53,9 +54,10 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
         _warm_up(request, model, kv)
-        draft = None if drafts is None else load(drafts, clock)
+        draft = None if drafts is None else load(replace(drafts, decode="eager"), clock)
         loaded = describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
         loaded = with_steps(loaded if draft is None else _with_draft(loaded, draft), request)
+        loaded = with_graphs(loaded, request)
         return lead(loaded) if ranks.world() > 1 and ranks.rank() == 0 else loaded
     except LlmcliError:
         raise

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from llmcli.engine.compile.steps import CompiledSteps
+from llmcli.engine.decode.graphs import Graphs
 from llmcli.engine.int4 import packed_bytes, unpacked_bytes
 from llmcli.engine.kv import KvCache
 from llmcli.engine.quantize import scales
@@ -20,7 +21,7 @@ class Loaded:
 
     device: where ids are fed in and logits come out; devices: all that work on it, this one first. kv: how its caches
     are made. lookup: drafts are looked up in what prompt and answer say. draft: the model that drafts instead.
-    compiled: the steps compiled ahead of time; None where only eager ones are wanted.
+    compiled: the steps compiled ahead of time; None where only eager ones are wanted. graphs: those that are captured.
     """
 
     model: Any
@@ -34,6 +35,7 @@ class Loaded:
     lookup: bool = False
     draft: "Loaded | None" = None
     compiled: CompiledSteps | None = None
+    graphs: Graphs | None = None
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

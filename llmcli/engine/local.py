@@ -66,7 +66,9 @@ class LocalEngine:
     @property
     def info(self) -> ModelInfo:
         """The loaded model; its decode path is the one that the next request takes."""
-        info, steps = self._loaded.info, self._loaded.compiled
+        info, steps, graphs = self._loaded.info, self._loaded.compiled, self._loaded.graphs
+        if graphs is not None and not graphs.broken:
+            return replace(info, decode_path="graph")
         return info if steps is None or steps.ready(1) is None else replace(info, decode_path="compiled")
 
     def to_compile(self, rows: int = 1) -> Recipe | None:

@@ -8,6 +8,7 @@ import torch
 from llmcli import ranks
 from llmcli.engine import device as devices
 from llmcli.engine.architectures import frequency_switch
+from llmcli.engine.capturing import let_go, with_captures
 from llmcli.engine.decode.choose import begin_path
 from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
@@ -88,7 +89,7 @@ class Serving:
         except Exception as raised:  # noqa: BLE001 - whatever happens, the answer so far and its figures are kept
             error = translate(raised, "answering", self._memory_cure(len(ids)))
             reason = "memory" if isinstance(error, OutOfMemory) else "error"
-        trace = self._trace(marks, len(ids), match, reason, error)
+        trace = with_captures(self._trace(marks, len(ids), match, reason, error), self._loaded)
         self._leave_cache(rows, match, marks, trace)
         return trace
 
@@ -111,6 +112,7 @@ class Serving:
         elif marks.prefill_started is not None:
             self._live.keep(marks.forwarded(rows, match.cached), trace.ended)
         if isinstance(trace.error, OutOfMemory):
+            let_go(self._loaded)
             for device in self._loaded.devices:
                 devices.release(device)
 

@@ -59,7 +59,7 @@ def test_sampling_is_that_of_transformers_generate():
     ).scores[0]
     sampler = Sampler(greedy(seed=7, **sampling), PROMPT)
     seen = []
-    sampler._choose = lambda scores, finite: seen.append(scores) or scores.argmax(-1)
+    sampler._choose = lambda scores, finite, random: seen.append(scores) or scores.argmax(-1)
     sampler(model(PROMPT).logits[:, -1])
     assert torch.equal(seen[0].isinf(), want.isinf())
     assert torch.allclose(seen[0], want, atol=1e-5)

@@ -13,6 +13,11 @@ from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
 from llmcli.engine.compile.store import CODE, CONSTANTS, Meta
 from llmcli.engine.decode.step import Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
 
+_LONGEST_EXPRESSION = 10
+"""Operations that are computed again wherever their result is read. The query is read once per key: with inductor's own
+threshold its rotation, sines included, is computed for every one of them.
+"""
+
 
 @torch.no_grad()
 def build(recipe: Recipe, directory: Path) -> Meta:
@@ -45,6 +50,7 @@ def _compile(module: Any, example: tuple[Any, ...], path: Path) -> dict[str, tor
         "aot_inductor.package": True,
         "aot_inductor.package_constants_in_so": False,
         "aot_inductor.package_constants_on_disk_format": "pickle_weights",
+        "realize_opcount_threshold": _LONGEST_EXPRESSION,
     }
     made: Any = aot_compile(module, example, options=options)
     package_aoti(str(path), [one for one in made if isinstance(one, str)])

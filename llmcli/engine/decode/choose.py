@@ -9,6 +9,7 @@ from llmcli.engine.decode.compiled import CompiledPath
 from llmcli.engine.decode.draft_model import ModelDrafter
 from llmcli.engine.decode.drafts import Drafter
 from llmcli.engine.decode.eager import EagerPath
+from llmcli.engine.decode.graph import GraphPath
 from llmcli.engine.decode.ngram import NgramDrafter
 from llmcli.engine.decode.path import DecodePath
 from llmcli.engine.decode.speculative import SpeculativePath
@@ -28,6 +29,8 @@ def begin_path(
         ids: list[int] = prompt[0].tolist()
         if (drafter := _drafter(loaded, live, ids)) is not None:
             return SpeculativePath(loaded.model, cache, sampler, drafter, prompt=ids, room=room)
+    if loaded.graphs is not None:
+        return GraphPath(loaded.graphs, cache, sampler, prompt)
     step = None if loaded.compiled is None else loaded.compiled.ready(len(prompt))
     if step is not None:
         return CompiledPath(step, loaded.model, cache, sampler)
