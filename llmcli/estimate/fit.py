@@ -7,7 +7,7 @@ from llmcli.estimate.dtypes import BYTES, FLOATS, Format
 from llmcli.estimate.engines.quantized_cache import PACKINGS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.fitting import UNLIMITED, largest
-from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, steady_bytes
+from llmcli.estimate.layers import Layers, allocated_bytes, in_chunks, peak_bytes
 from llmcli.estimate.moments import Moments, moments_of
 from llmcli.estimate.overhead import CPU_RUNTIME, CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
@@ -88,13 +88,13 @@ class Need:
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets until it holds `context` tokens and decode has begun."""
-        return self.batch * peak_bytes(self.layers, context)
+        return self.batch * max(peak_bytes(self.layers, context), allocated_bytes(self.layers, context))
 
     def forward(self, context: int) -> int:
         """What the largest moment takes beside the cache, of a prefill of `context` tokens and of decode after it."""
         if self.moments is None:
             return 0
-        held = self.batch * steady_bytes(self.layers, context)
+        held = self.batch * allocated_bytes(self.layers, context)
         step = held + self.moments.decode(context, self.batch) - self.cache(context)
         return max(self.moments.prefill(context, self.batch), step)
 
@@ -164,9 +164,9 @@ def _layers(model: Architecture, setting: Setting) -> Layers:
 
 
 def _two(layers: Layers) -> Layers:
-    """The two layers that take most."""
+    """The two layers that take most. transformers' own cache, which moves layers to and fro, reserves nothing."""
     wide = max(layers, key=lambda group: group.spec.peak_bytes(USEFUL_CONTEXT))
-    return (replace(wide, count=2),)
+    return (replace(wide, spec=replace(wide.spec, reserve=0), count=2),)
 
 
 def _weights(stored: Stored, setting: Setting) -> int:
