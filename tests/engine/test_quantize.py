@@ -3,8 +3,9 @@
 import pytest
 import torch
 from gguf_writer import Gguf
-from tiny_models import load_request
+from tiny_models import load_request, tiny_model
 
+from llmcli.engine import int4
 from llmcli.engine.quantize import choose_quant
 from llmcli.errors import UsageError
 from llmcli.models.locate import Located
@@ -49,3 +50,26 @@ def test_the_format_of_a_file_is_that_of_most_of_its_bytes(tmp_path, kind, block
 
 def test_a_directory_was_packed_in_no_way(tmp_path):
     assert packed_as(Located("m", "directory", str(tmp_path), tmp_path, None)).bits is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_int4_packs_the_same_however_many_weights_it_takes_at_once(monkeypatch, dtype):
+    def packed():
+        torch.manual_seed(0)
+        model = tiny_model("llama", vocab_size=258, hidden_size=64, intermediate_size=96).to(dtype)
+        int4.quantize_int4(model.requires_grad_(requires_grad=False), unpacked=True)
+        held = list(int4.int4_modules(model))
+        return [*(tensor for one in held for tensor in one.buffers()), *(one.dense[0] for one in held[:-1])]
+
+    whole = packed()
+    monkeypatch.setattr(int4, "_AT_ONCE", 200)
+    assert all(map(torch.equal, whole, packed()))
+
+
+def test_layers_that_share_a_weight_are_packed_once():
+    model = tiny_model("llama", vocab_size=258, hidden_size=64, intermediate_size=96)
+    first, last = model.model.layers[0].mlp, model.model.layers[-1].mlp
+    last.up_proj.weight = first.up_proj.weight
+    int4.quantize_int4(model.requires_grad_(requires_grad=False), unpacked=False)
+    assert last.up_proj is first.up_proj
+    assert last.down_proj is not first.down_proj
