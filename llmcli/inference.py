@@ -36,7 +36,7 @@ class Message:
 class LoadRequest:
     """A model to load. `path`: a directory of safetensors weights with config and tokenizer.
 
-    quant: `auto` quantizes only what was packed to about 4 bits already, and only on CUDA.
+    quant: `auto` quantizes only what was packed to about 4 bits already: to nf4 on CUDA, to int4 on a CPU.
     dtype: `auto` (the checkpoint's) or a torch name. device: auto, cpu, mps, cuda or cuda:N.
     context: upper bounds on prompt + generated tokens, each with who sets it; the model's own limit holds as well.
     stored_bytes, stored_dtype: the weights as they lie on disk (dtype: torch's name), None where that is not known.

@@ -9,6 +9,9 @@ FLOATS = ("float32", "bfloat16", "float16")
 QUANTIZED = ("fp8", "int8", "int4")
 """Formats of transformers' QuantizedCache: 8-bit floating point (E4M3), groups of 8-bit and of 4-bit numbers."""
 
+SPARE_ROWS = 512
+"""Rows that a sliding window's buffer has beyond the window: so many steps pass until it is moved back to its start."""
+
 _SPELLINGS = {
     "fp32": "float32",
     "f32": "float32",

@@ -28,6 +28,12 @@ FOUR_BIT = 5.0
 QUANTIZED_SHARE: Mapping[Quant, float] = {"none": 1.0, "int8": 0.6, "nf4": 0.35, "fp4": 0.35, "int4": 0.4}
 """Roughly what is left of 16-bit weights: 8, 4.5 or 5 bits of 16, and an embedding that stays as it is."""
 
+INT4_GROUP = 32
+"""Weights of int4 that share a scale and a zero point."""
+
+_INT4_OUTPUTS = 16
+"""The kernel of int4 takes layers whose output sizes are multiples of this."""
+
 _DEVICE = re.compile(r"(auto|cpu|mps|cuda)(?:(?<=cuda):(\d+))?")
 
 
@@ -46,8 +52,16 @@ def parse_device(text: str) -> tuple[str, int]:
     return match[1], int(match[2] or 0)
 
 
-def refuse_spread(device: str) -> None:
-    """Raise UsageError where a `--device` names one device, and layers are to be spread over all (`--device-map`)."""
+def refuse_spread(device: str, quant: QuantChoice) -> None:
+    """Raise UsageError for what cannot be where layers are to be spread over all devices (`--device-map`).
+
+    device: `--device`, which may name one of them. quant: `--quant`, which may be for a CPU alone.
+    """
+    if quant == "int4":
+        raise UsageError(
+            "--device-map auto with --quant int4 is not possible: its kernels are for the CPU, not for GPUs",
+            "Use --quant nf4, or leave --device-map out.",
+        )
     if device not in {"auto", "cuda"}:
         raise UsageError(
             f"--device-map auto with --device {device} is not possible: one spreads layers over all GPUs, "
@@ -75,6 +89,11 @@ def resolve_quant(choice: QuantChoice, packed_bits: float | None, device: str) -
     if packed_bits is None or packed_bits > FOUR_BIT:
         return "none"
     return {"cuda": "nf4", "cpu": "int4"}.get(device, "none")  # type: ignore[return-value]
+
+
+def int4_takes(outputs: int, inputs: int) -> bool:
+    """Whether int4's kernel multiplies with a linear layer of these sizes."""
+    return outputs % _INT4_OUTPUTS == 0 and inputs % INT4_GROUP == 0
 
 
 def refuse_quant(quant: QuantChoice, dtype: str, device: str) -> None:

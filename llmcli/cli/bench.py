@@ -57,7 +57,7 @@ QuantOption = Annotated[
         "--quant",
         metavar="NAME,…",
         help=f"What weights are quantized to on load: {', '.join(flags.Quant)}. "
-        "Default: auto, only those of a 4-bit GGUF, and only on CUDA.",
+        "Default: auto, those of a 4-bit GGUF to nf4 on CUDA, to int4 on a CPU.",
         rich_help_panel=_LISTS,
     ),
 ]

@@ -93,7 +93,9 @@ KvDtypeOption = Annotated[
 QuantOption = Annotated[
     str,
     typer.Option(
-        "--quant", metavar="NAME", help="Quantized weights: none, int8, nf4, fp4; other engines have other names."
+        "--quant",
+        metavar="NAME",
+        help="Quantized weights: none, int8, nf4, fp4, int4 (on a CPU); other engines have other names.",
     ),
 ]
 VramOption = Annotated[

@@ -18,6 +18,7 @@ from llmcli.estimate.gguf.from_gguf import DTYPE as GGUF_DTYPE
 from llmcli.estimate.gguf.from_gguf import from_gguf
 from llmcli.estimate.layers import Layers
 from llmcli.estimate.sources import catalogued_config
+from llmcli.inference import Quant, QuantChoice
 from llmcli.kv_rules import QUANTIZED, parse_kv_dtype, refuse_float
 from llmcli.load_rules import FOUR_BIT, INT8_DTYPE, parse_dtype, resolve_quant, stored_quant
 from llmcli.models.gguf import GgufHeader
@@ -47,7 +48,8 @@ class Fit:
     """A model, how it is to be loaded, where, and what that takes. context: the tokens that have to fit.
 
     exact: so many tokens will be held, however many would be useful. offloaded: what the cache holds in main memory
-    beside; empty without `--kv-offload`. draft: what the draft model takes, which is part of `need`.
+    beside; empty without `--kv-offload`. draft: what the draft model takes, which is part of `need`. choice: what was
+    asked for with `--quant`; packed_bits: see `Weights`.
     """
 
     stored: Stored
@@ -58,6 +60,15 @@ class Fit:
     exact: bool = False
     offloaded: Layers = ()
     draft: Need | None = None
+    choice: QuantChoice = "auto"
+    packed_bits: float | None = None
+
+    def quant_on(self, kind: str) -> Quant | None:
+        """What the weights would be quantized to on another kind of device; None where what is asked for cannot be."""
+        if self.stored.quant is not None:
+            return self.stored.quant
+        quant = resolve_quant(self.choice, self.packed_bits, kind)
+        return None if quant == "int4" and kind != "cpu" else quant
 
     def need_in(self, setting: Setting) -> Need:
         """What it takes in another setting, draft model included."""
@@ -145,7 +156,7 @@ def fit_of(weights: Weights, options: ModelOptions, draft: Need | None = None) -
         place = together((gpus() or (place,))[: ranks.local_world()], need.runtime)
     elif place.kind == "cuda" and options.spread:
         place = _spread(need.total(context), need.runtime)
-    return Fit(stored, setting, place, need, context, exact, elsewhere, draft)
+    return Fit(stored, setting, place, need, context, exact, elsewhere, draft, options.quant, weights.packed_bits)
 
 
 def _spread(needed: int, runtime: int) -> Place:

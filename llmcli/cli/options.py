@@ -86,7 +86,9 @@ ModelArgument = Annotated[
 ]
 QuantOption = Annotated[
     Quant,
-    typer.Option("--quant", help="Quantize weights on load. auto: only those of a 4-bit GGUF, and only on CUDA."),
+    typer.Option(
+        "--quant", help="Quantize weights on load. auto: those of a 4-bit GGUF, to nf4 on CUDA, to int4 on a CPU."
+    ),
 ]
 DtypeOption = Annotated[
     str, typer.Option("--dtype", metavar="NAME", help="auto (the checkpoint's), float32, bfloat16 or float16.")
@@ -214,7 +216,7 @@ def check_model_options(options: ModelOptions) -> ModelOptions:
     refuse_graph(options.decode, parse_device(options.device)[0])
     refuse_speculation(options.speculate, options.draft, options.decode)
     if options.spread:
-        refuse_spread(options.device)
+        refuse_spread(options.device, options.quant)
     refuse_kv(
         options.kv_dtype,
         offload=options.kv_offload,

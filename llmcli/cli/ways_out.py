@@ -1,6 +1,6 @@
 """What to do when a model does not fit: only what really would, with its size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from llmcli.errors import LlmcliError
 from llmcli.estimate.dtypes import canonical
 from llmcli.estimate.fit import Setting, Stored, need_of
 from llmcli.estimate.fitting import largest
+from llmcli.inference import Quant
 from llmcli.load_rules import INT8_DTYPE
 from llmcli.units import bytes_text
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from llmcli.models.registry import Registry
 
 _SHORTEST = 256
+_FOUR_BITS: Mapping[str, tuple[Quant, ...]] = {"cpu": ("int4", "nf4"), "cuda": ("nf4",)}
+"""Device: what halves weights and more there, the fastest first."""
 
 
 def ways_out(name: str, fit: Fit, registry: Path | None, count: int = 3) -> list[str]:
@@ -73,19 +76,22 @@ def _smaller_numbers(fit: Fit) -> Iterator[str]:
     setting = fit.setting
     if fit.stored.quant is not None or setting.quant in {"nf4", "fp4"}:
         return
+    if setting.dtype == "float32" and (size := _takes(fit, replace(setting, dtype="bfloat16"))) <= fit.place.free:
+        yield f"--dtype bfloat16: {bytes_text(size)}"
     dtype = "bfloat16" if setting.quant == "int8" else setting.dtype
-    others = [("--quant nf4", replace(setting, quant="nf4", dtype=dtype))]
-    if setting.dtype == "float32":
-        others.insert(0, ("--dtype bfloat16", replace(setting, dtype="bfloat16")))
-    for words, other in others:
-        size = _takes(fit, other)
-        if size <= fit.place.free:
-            yield f"{words}: {bytes_text(size)}"
+    for quant in _FOUR_BITS.get(setting.device, _FOUR_BITS["cuda"]):
+        size = _takes(fit, replace(setting, quant=quant, dtype=dtype))
+        if quant != setting.quant and size <= fit.place.free:
+            yield f"--quant {quant}: {bytes_text(size)}"
+            return
 
 
 def _elsewhere(fit: Fit) -> Iterator[str]:
     for place in (*((gpus() or ()) if torch_build() == "cuda" else ()), memory()):
-        needed = _takes(fit, replace(fit.setting, device=place.kind))
+        quant = fit.quant_on(place.kind)
+        if quant is None:
+            continue
+        needed = _takes(fit, replace(fit.setting, device=place.kind, quant=quant))
         if place.device != fit.place.device and fit.place.kind != "mps" and needed <= place.free:
             yield f"--device {place.device}: {bytes_text(place.free)} free"
 

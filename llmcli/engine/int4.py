@@ -5,7 +5,9 @@ scale per row. A prompt is multiplied with the same weights unpacked, where memo
 in 16 bits is faster than one that unpacks on the way.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import psutil
@@ -13,17 +15,20 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own abbreviation
 from torch import nn
 
-GROUP = 32
-"""Weights that share a scale and a zero point."""
-
-_OUT_MULTIPLE = 16
-"""The kernel takes output sizes that are multiples of this."""
+from llmcli.load_rules import INT4_GROUP as GROUP
+from llmcli.load_rules import int4_takes
 
 _FEW_ROWS = 17
 """Up to so many rows the packed weights are multiplied, above the unpacked ones: a step with drafts is a small one."""
 
+_AT_ONCE = 1 << 22
+"""Weights that are quantized at once."""
+
 _LEFT_FREE = 1 << 30
 """Bytes that unpacked weights must leave free."""
+
+
+_Packer = Callable[[nn.Linear], nn.Module]
 
 
 class Int4Linear(nn.Module):
@@ -82,24 +87,40 @@ def quantize_int4(model: Any, *, unpacked: bool) -> None:
     Layers whose sizes the kernel does not take stay as they are. unpacked: keep unpacked weights for prompts as well,
     as long as memory lasts.
     """
-    head = model.get_output_embeddings()
-    for parent, name, linear in list(_linears(model)):
-        setattr(parent, name, _int8_head(linear) if linear is head else _int4_linear(linear, unpacked=unpacked))
+    _replace(model, partial(_int4_linear, unpacked=unpacked), _int8_head)
 
 
 def hollow_int4(model: Any) -> None:
     """The same on a model whose weights have shapes and no values: nothing is computed."""
+    _replace(model, _hollow_linear, _hollow_head)
+
+
+def _replace(model: Any, packed_linear: _Packer, packed_head: _Packer) -> None:
+    """Put packed layers in place of linear ones: one for all that share a weight, as those of tied blocks do."""
     head = model.get_output_embeddings()
-    for parent, name, linear in list(_linears(model)):
-        out, wide, dtype, device = *linear.weight.shape, linear.weight.dtype, linear.weight.device
-        bias = linear.bias
-        if linear is head:
-            packed = torch.empty(out, wide, dtype=torch.int8, device=device)
-            setattr(parent, name, Int8Head(packed, torch.empty(out, dtype=dtype, device=device), bias))
-            continue
-        packed = torch.empty(out, wide // 2, dtype=torch.uint8, device=device)
-        scale_zero = torch.empty(wide // GROUP, out, 2, dtype=dtype, device=device)
-        setattr(parent, name, Int4Linear(packed, scale_zero, bias))
+    places = defaultdict(list)
+    for parent, name, linear in _linears(model):
+        places[id(linear.weight), id(linear.bias)].append((parent, name, linear))
+    while places:  # what has been replaced is given up before the next one is packed
+        _, alike = places.popitem()
+        linear = alike[0][2]
+        packed = packed_head(linear) if linear is head else packed_linear(linear)
+        for parent, name, _ in alike:
+            setattr(parent, name, packed)
+
+
+def _hollow_linear(linear: nn.Linear) -> Int4Linear:
+    out, wide = linear.weight.shape
+    scale_zero = linear.weight.new_empty(wide // GROUP, out, 2)
+    return Int4Linear(torch.empty(out, wide // 2, dtype=torch.uint8, device=scale_zero.device), scale_zero, linear.bias)
+
+
+def _hollow_head(linear: nn.Linear) -> Int8Head:
+    return Int8Head(
+        linear.weight.new_empty(linear.weight.shape, dtype=torch.int8),
+        linear.weight.new_empty(linear.weight.shape[0]),
+        linear.bias,
+    )
 
 
 def _linears(model: Any) -> Iterator[tuple[nn.Module, str, nn.Linear]]:
@@ -107,13 +128,8 @@ def _linears(model: Any) -> Iterator[tuple[nn.Module, str, nn.Linear]]:
     head = model.get_output_embeddings()
     for parent in model.modules():
         for name, child in parent.named_children():
-            if type(child) is nn.Linear and (child is head or divides(*child.weight.shape)):
+            if type(child) is nn.Linear and (child is head or int4_takes(*child.weight.shape)):
                 yield parent, name, child
-
-
-def divides(out_features: int, in_features: int) -> bool:
-    """Whether the 4-bit kernel takes a layer of these sizes."""
-    return out_features % _OUT_MULTIPLE == 0 and in_features % GROUP == 0
 
 
 def _int4_linear(linear: nn.Linear, *, unpacked: bool) -> Int4Linear:
@@ -132,6 +148,20 @@ def quantized(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 
     A weight that was quantized in this way before, as ggml's Q4_1 is, falls on the same steps again.
     """
+    numbers = torch.empty(weight.shape, dtype=torch.int32)
+    scale, zero = torch.empty(2, weight.shape[0], weight.shape[1] // GROUP).unbind()
+    for rows in _blocks(weight):
+        numbers[rows], scale[rows], zero[rows] = _quantized_rows(weight[rows])
+    return numbers, scale, zero
+
+
+def _blocks(weight: torch.Tensor) -> Iterator[slice]:
+    """Some rows at a time: what is computed of them takes six times as much as they do in 16 bits."""
+    count = max(1, _AT_ONCE // weight.shape[1])
+    return (slice(first, first + count) for first in range(0, weight.shape[0], count))
+
+
+def _quantized_rows(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     groups = weight.float().reshape(weight.shape[0], -1, GROUP)
     low, high = groups.amin(-1), groups.amax(-1)
     scale = ((high - low) / 15).clamp_min(1e-8)
@@ -141,14 +171,19 @@ def quantized(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
 
 def _unpacked(numbers: torch.Tensor, scale_zero: torch.Tensor) -> torch.Tensor:
     scale, zero = scale_zero.transpose(0, 1).float().unbind(-1)
-    groups = (numbers.reshape(numbers.shape[0], -1, GROUP) - 8) * scale[..., None] + zero[..., None]
-    return groups.reshape(numbers.shape).to(scale_zero.dtype)
+    weight = torch.empty(numbers.shape, dtype=scale_zero.dtype)
+    for rows in _blocks(weight):
+        steps = numbers[rows].unflatten(-1, (-1, GROUP)) - 8
+        weight[rows] = (steps * scale[rows, :, None] + zero[rows, :, None]).flatten(-2)
+    return weight
 
 
 def _int8_head(linear: nn.Linear) -> Int8Head:
-    weight = linear.weight.float()
-    scale = (weight.abs().amax(-1) / 127).clamp_min(1e-8).to(linear.weight.dtype)
-    packed = (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8)
+    scale, packed = torch.empty_like(linear.weight[:, 0]), torch.empty_like(linear.weight, dtype=torch.int8)
+    for rows in _blocks(packed):
+        weight = linear.weight[rows].float()
+        scale[rows] = (weight.abs().amax(-1) / 127).clamp_min(1e-8)
+        packed[rows] = (weight / scale[rows].float()[:, None]).round().clamp(-127, 127)
     return Int8Head(packed, scale, linear.bias)
 
 

@@ -5,22 +5,25 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
+from llmcli.kv_rules import SPARE_ROWS
+
 FIRST_ROWS = 512
 """Rows of the smallest buffer; every next one has twice as many."""
-
-_SPARE = 512
-"""Rows that a sliding window's buffer has beyond the window: so many steps pass until it is moved back to its start."""
 
 
 def bucket(rows: int, limit: int | None = None) -> int:
     """The rows of the buffer that holds `rows`: 512·2^k, or `limit` where that is less and enough."""
-    size = max(FIRST_ROWS, 1 << (rows - 1).bit_length())
+    return _no_more(max(FIRST_ROWS, 1 << (rows - 1).bit_length()), rows, limit)
+
+
+def _no_more(size: int, rows: int, limit: int | None) -> int:
+    """`size`, or `limit` where that is less and enough for `rows`."""
     return limit if limit is not None and rows <= limit < size else size
 
 
 def most_rows(window: int) -> int:
     """The rows that a sliding `window` takes at most, however many tokens pass by."""
-    return window - 1 + _SPARE
+    return window - 1 + SPARE_ROWS
 
 
 class RowsLayer(DynamicLayer):
@@ -174,7 +177,8 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
 
     def _rows_for(self, tokens: int) -> int:
         """Full windows have rows to spare, or every token would move them."""
-        return self._most if tokens >= self.sliding_window else min(self._most, bucket(tokens, self.limit))
+        size = self._most if tokens >= self.sliding_window else min(self._most, bucket(tokens))
+        return _no_more(size, tokens, self.limit)
 
     def _slide(self) -> None:
         """Let go of what the next token does not see."""

@@ -15,6 +15,8 @@ from llmcli.load_rules import INT8_DTYPE
 
 _KV_DTYPES = ("fp8", "q8_0", "q4_0", "int4")
 _QUANTS = {"transformers": ("int8", "nf4"), "llama.cpp": ("q8_0", "q4_k_m", "iq2_xxs"), "vllm": ("fp8", "awq")}
+"""By engine. A GPU is sized, so int4, which transformers runs on a CPU, is not among them."""
+
 _FINER = {"llama.cpp": ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k", "iq2_xxs")}
 """What combinations try where an engine has more steps: the largest that fits gives up least."""
 
@@ -101,8 +103,8 @@ class Adviser:
                 return
 
     def _quants(self, change: Change, named: Mapping[str, tuple[str, ...]] = _QUANTS) -> Iterator[Change]:
-        """Other weights; none for a checkpoint that is quantized already, but llama.cpp converts any."""
-        if self.subject.architecture.quantization and change.engine.name != _OTHER:
+        """Other weights; none for a checkpoint that is quantized already, and on a CPU, but llama.cpp converts any."""
+        if change.engine.name != _OTHER and (self.subject.architecture.quantization or change.request.on_cpu):
             return
         for name in named.get(change.engine.name, ()):
             dtype, flag = change.request.dtype, f"--quant {name}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from llmcli.errors import ModelError
 from llmcli.estimate.config import Bias, Config
-from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, routed_experts, tensor
+from llmcli.estimate.counts import NOTHING, Count, gated_mlp, joint_mlp, linear, plain_mlp, routed_experts, tensor
 
 NUMBER = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 USED = ("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts")
@@ -31,7 +31,8 @@ class Experts:
     correction_bias: a parameter per expert that only the choice of experts reads (where it is a buffer instead, it is
     no parameter). identities: experts without parameters, which the router knows too. shared: channels inside the
     shared experts in all, 0: none; shared_bias: they have biases; shared_gate: a linear layer of one channel weighs
-    them. latent: channels that the experts see, 0: those of the layer.
+    them; shared_joint: their gate and up projection are one. latent: channels that the experts see, 0: those of the
+    layer.
     """
 
     number: int
@@ -46,6 +47,7 @@ class Experts:
     shared: int = 0
     shared_bias: bool = False
     shared_gate: bool = False
+    shared_joint: bool = False
     latent: int = 0
 
     @property
@@ -73,6 +75,8 @@ class Experts:
     def _shared(self, hidden: int) -> Count:
         if not self.shared:
             return NOTHING
+        if self.shared_joint:
+            return joint_mlp(hidden, self.shared)
         parts = gated_mlp if self.gated else plain_mlp
         gate = linear(hidden, 1) if self.shared_gate else NOTHING
         return parts(hidden, self.shared, bias=self.shared_bias) + gate
@@ -112,6 +116,7 @@ class Mixture:
     identities: str | None = None
     shared_bias: Bias = False
     shared_gate: bool = False
+    shared_joint: bool = False
     latent: str | None = None
 
     def __call__(self, config: Config, layers: int) -> LayerExperts:
@@ -140,6 +145,7 @@ class Mixture:
             shared=self._shared(config, width),
             shared_bias=config.switched(self.shared_bias),
             shared_gate=self.shared_gate,
+            shared_joint=self.shared_joint,
             latent=config.size(self.latent) if self.latent else 0,
         )
 

@@ -7,9 +7,9 @@ from llmcli.estimate.dtypes import BYTES, FLOATS, Format
 from llmcli.estimate.engines.quantized_cache import PACKINGS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.fitting import UNLIMITED, largest
-from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, steady_bytes
+from llmcli.estimate.layers import Layers, allocated_bytes, in_chunks, peak_bytes
 from llmcli.estimate.moments import Moments, moments_of
-from llmcli.estimate.overhead import CUDA_CONTEXT
+from llmcli.estimate.overhead import CPU_RUNTIME, CUDA_CONTEXT
 from llmcli.estimate.weights import weight_bytes
 from llmcli.inference import Quant
 from llmcli.load_rules import QUANTIZED_SHARE
@@ -19,9 +19,8 @@ from llmcli.units import MIB
 USEFUL_CONTEXT = 2048
 """A model that cannot hold so many tokens, or as many as it is asked for, is not worth loading."""
 
-RUNTIME_BYTES = {"cpu": 400 * MIB, "mps": 400 * MIB, "cuda": CUDA_CONTEXT}
-"""What the runtime takes: on a CPU libraries (296 MiB were measured before any weight was there) and the activations of
-one short prefill chunk, on CUDA a context."""
+RUNTIME_BYTES = {"cpu": CPU_RUNTIME, "mps": CPU_RUNTIME, "cuda": CUDA_CONTEXT}
+"""What the runtime takes: on a CPU libraries and the activations of one short prefill chunk, on CUDA a context."""
 
 _WORKSPACE = {"cpu": (4, 256 * MIB), "mps": (4, 256 * MIB), "cuda": (2, 0)}
 """What quantizing takes beside its result, and gives back: bytes per linear weight of one layer, and a fixed part.
@@ -29,6 +28,10 @@ _WORKSPACE = {"cpu": (4, 256 * MIB), "mps": (4, 256 * MIB), "cuda": (2, 0)}
 On a CPU it was measured up to 2.5 bytes for int8 and 4.1 for nf4 with layers of 218 M weights, and up to 0.4 GiB in
 all with layers of 45 M. Unquantized weights take nothing more: they are mapped, or cast one after the other.
 """
+
+_INT4_WORKSPACE = (4, 128 * MIB)
+"""The same for int4: measured up to 6 bytes per weight of the largest linear layer, which is less than 4 per linear
+weight of its decoder layer, and 0.04 GiB in all with layers of 3.5 M weights."""
 
 _CHUNKS = {"cpu": CPU_CHUNK, "mps": MPS_CHUNK, "cuda": CUDA_CHUNK}
 
@@ -85,13 +88,13 @@ class Need:
 
     def cache(self, context: int) -> int:
         """The most that the KV cache gets until it holds `context` tokens and decode has begun."""
-        return self.batch * peak_bytes(self.layers, context)
+        return self.batch * max(peak_bytes(self.layers, context), allocated_bytes(self.layers, context))
 
     def forward(self, context: int) -> int:
         """What the largest moment takes beside the cache, of a prefill of `context` tokens and of decode after it."""
         if self.moments is None:
             return 0
-        held = self.batch * steady_bytes(self.layers, context)
+        held = self.batch * allocated_bytes(self.layers, context)
         step = held + self.moments.decode(context, self.batch) - self.cache(context)
         return max(self.moments.prefill(context, self.batch), step)
 
@@ -161,9 +164,9 @@ def _layers(model: Architecture, setting: Setting) -> Layers:
 
 
 def _two(layers: Layers) -> Layers:
-    """The two layers that take most."""
+    """The two layers that take most. transformers' own cache, which moves layers to and fro, reserves nothing."""
     wide = max(layers, key=lambda group: group.spec.peak_bytes(USEFUL_CONTEXT))
-    return (replace(wide, count=2),)
+    return (replace(wide, spec=replace(wide.spec, reserve=0), count=2),)
 
 
 def _weights(stored: Stored, setting: Setting) -> int:
@@ -179,6 +182,10 @@ def _weights(stored: Stored, setting: Setting) -> int:
 def _workspace(stored: Stored, setting: Setting) -> int:
     if setting.quant == "none" or stored.quant is not None:
         return 0
-    per_weight, fixed = _WORKSPACE[setting.device]
+    per_weight, fixed = _INT4_WORKSPACE if setting.quant == "int4" else _WORKSPACE[setting.device]
     model = stored.architecture
-    return fixed + (0 if model is None else per_weight * model.linear_params // model.layer_count)
+    packing = fixed + (0 if model is None else per_weight * model.linear_params // model.layer_count)
+    if setting.quant != "int4" or stored.dtype in {None, setting.dtype}:
+        return packing
+    # llmcli packs a model that transformers has loaded: in another dtype than that of the files it is in memory first
+    return max(packing, _weights(stored, replace(setting, quant="none")) - _weights(stored, setting))

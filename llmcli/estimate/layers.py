@@ -33,7 +33,8 @@ class LayerSpec:
     overlap_bytes: held beside the rows as soon as there is one.
     chunk: prompt tokens per forward, where the prompt is read in pieces: with a window, the most that is held while it
     is read are the rows before a piece and the piece itself. tail_tokens: the last tokens may be held unquantized,
-    `tail_bytes` each. shared_bytes: held once for all sequences.
+    `tail_bytes` each. shared_bytes: held once for all sequences. reserve: rows that are reserved beyond `max_tokens`,
+    as far as there are tokens for them.
     """
 
     kind: str
@@ -50,12 +51,18 @@ class LayerSpec:
     tail_tokens: int = 0
     tail_bytes: int = 0
     shared_bytes: int = 0
+    reserve: int = 0
 
     def steady_bytes(self, tokens: int) -> int:
         """Bytes after at least one decode step with `tokens` held; the most where some may be unquantized."""
         tail, pending = min(tokens, self.tail_tokens), tokens % self.stride
         held = tokens - tail if self.max_tokens is None else min(tokens - tail, self.max_tokens)
         return self._bytes(held) + tail * self.tail_bytes + pending * self.pending_bytes
+
+    def allocated_bytes(self, tokens: int) -> int:
+        """Bytes of the buffers that hold `tokens` after at least one decode step, where no more are to be held."""
+        spare = 0 if self.max_tokens is None else max(0, min(tokens - self.max_tokens, self.reserve))
+        return self.steady_bytes(tokens) + spare * self.row_bytes
 
     def peak_bytes(self, tokens: int) -> int:
         """Bytes at the end of a prefill of `tokens`; in pieces, the most that each part takes after any."""
@@ -64,6 +71,10 @@ class LayerSpec:
             self._bytes(self._read(tokens) if self.peak_tokens is None else min(tokens, self.peak_tokens))
             + self._pending(tokens) * self.pending_bytes,
         )
+
+    def largest_bytes(self, tokens: int) -> int:
+        """The larger of both."""
+        return max(self.peak_bytes(tokens), self.allocated_bytes(tokens))
 
     def _pending(self, tokens: int) -> int:
         """The most tokens that wait for their rows at once: those of a piece, and those that the one before left."""
@@ -133,6 +144,11 @@ def grouped(specs: Iterable[LayerSpec]) -> Layers:
 def steady_bytes(layers: Layers, tokens: int) -> int:
     """KV bytes of one sequence that holds `tokens` after decode has begun."""
     return sum(group.count * group.spec.steady_bytes(tokens) for group in layers)
+
+
+def allocated_bytes(layers: Layers, tokens: int) -> int:
+    """KV bytes that one sequence of `tokens` reserves once decode has begun."""
+    return sum(group.count * group.spec.allocated_bytes(tokens) for group in layers)
 
 
 def peak_bytes(layers: Layers, tokens: int) -> int:

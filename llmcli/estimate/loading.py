@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from llmcli.errors import ModelError
 from llmcli.estimate.dtypes import BYTES, canonical
-from llmcli.estimate.quants import NONE, SCHEMES, STORED, check_quant
+from llmcli.estimate.quants import INT4, NONE, SCHEMES, STORED, check_quant
 from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.subject import Subject
-from llmcli.estimate.weights import Weights, bitsandbytes_weights, scheme_weights
+from llmcli.estimate.weights import Weights, quantized_weights, scheme_weights, unpacked_weights
 from llmcli.load_rules import INT8_DTYPE
 from llmcli.units import bytes_text, count_text
 
@@ -40,8 +40,10 @@ def load(subject: Subject, request: SizeRequest, engine: str) -> Loaded:
     if stored is not None:
         return Loaded(counted.scaled(stored), dtype, (*notes, f"weights as stored{_how_stored(subject)}"))
     weights, note = _made(subject, engine, quant, dtype)
-    warnings = (*_quantized(subject, quant, engine), *_experts(subject, quant, engine, weights))
-    return Loaded(weights, dtype, (*notes, *_unpacked(subject, engine), note), warnings)
+    warnings = (*_quantized(subject, quant, engine), *_left(subject, quant, engine, weights), *_no_gpu(request))
+    return Loaded(
+        weights, dtype, (*notes, *_dequantized(subject, engine), note, *_copies(subject, quant, dtype)), warnings
+    )
 
 
 def _dtype(subject: Subject, request: SizeRequest, quant: str, engine: str) -> tuple[str, tuple[str, ...]]:
@@ -74,9 +76,9 @@ def _made(subject: Subject, engine: str, quant: str, dtype: str) -> tuple[Weight
     if engine == "llama.cpp":
         note = f", {scheme.note}" if scheme.note else ""
         return scheme_weights(model, scheme, dtype), f"weights in {quant}: {scheme.bits:g} bits each{note}"
-    by_bitsandbytes = engine == "transformers"
-    weights = bitsandbytes_weights(model, quant, dtype) if by_bitsandbytes else scheme_weights(model, scheme, dtype)
-    return weights, f"weights in {quant}: {scheme.note}, embeddings, head and norms in {dtype}"
+    ours = engine == "transformers"
+    weights = quantized_weights(model, quant, dtype) if ours else scheme_weights(model, scheme, dtype)
+    return weights, f"weights in {quant}: {scheme.note}, {scheme.rest} in {dtype}"
 
 
 def _stored(subject: Subject, engine: str, counted: int) -> int | None:
@@ -99,7 +101,7 @@ def _how_stored(subject: Subject) -> str:
     return f", mostly {subject.stored_type}" if subject.stored_type else ""
 
 
-def _unpacked(subject: Subject, engine: str) -> tuple[str, ...]:
+def _dequantized(subject: Subject, engine: str) -> tuple[str, ...]:
     """What an engine that does not map it makes of a GGUF file."""
     if not subject.packed or engine == "llama.cpp":
         return ()
@@ -127,13 +129,32 @@ def _not_loaded(subject: Subject, engine: str) -> tuple[str, ...]:
     return (f"sized as transformers loads it: chat and bench refuse checkpoints quantized with {method}",)
 
 
-def _experts(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:
-    """What bitsandbytes leaves alone in a mixture, where that is most of it."""
+def _copies(subject: Subject, quant: str, dtype: str) -> tuple[str, ...]:
+    """What int4 takes beyond its weights, where there is room: it is not counted."""
+    more = unpacked_weights(subject.architecture, dtype) if quant == INT4 else 0
+    if not more:
+        return ()
+    return (f"prompts run on unpacked weights beside them, as far as memory is free: {bytes_text(more)}, not counted",)
+
+
+def _no_gpu(request: SizeRequest) -> tuple[str, ...]:
+    if not request.on_cpu or request.vram is None:
+        return ()
+    return (f"--quant {INT4} runs on a CPU, not on a GPU: --vram is taken as main memory",)
+
+
+def _left(subject: Subject, quant: str, engine: str, weights: Weights) -> tuple[str, ...]:
+    """What the quantization leaves alone in a model, where that is most of it."""
     count = subject.architecture.count
-    if engine != "transformers" or quant == NONE or 2 * count.experts < count.total:
+    odd = count.linear - count.even if quant == INT4 else 0
+    if engine != "transformers" or quant == NONE or 2 * (count.experts + odd) < count.total:
         return ()
     bits = SCHEMES[engine][quant].bits
-    left = f"--quant {quant} leaves {count_text(count.experts)} of {count_text(count.total)} parameters as they are"
-    why = "experts are 3-D parameters, which bitsandbytes does not quantize"
+    number = f"{count_text(count.experts + odd)} of {count_text(count.total)}"
+    left = f"--quant {quant} leaves {number} parameters as they are"
+    who = quant if quant == INT4 else "bitsandbytes"
+    why = f"experts are 3-D parameters, which {who} does not quantize"
+    if odd > count.experts:
+        why = "its kernel does not take the sizes, or the kind, of their layers"
     all_of_them = bytes_text(round(count.total * bits / 8))
     return (f"{left}: {why}; the weights take {bytes_text(weights.total)}, not {all_of_them} at {bits:g} bits each",)

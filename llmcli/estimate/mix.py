@@ -18,7 +18,7 @@ def mix_of(sizer: Sizer, contexts: tuple[int, ...]) -> MixPart | None:
     paged = sum(sizer.kv_bytes(context, 1) for context in contexts)
     reserved = len(contexts) * sizer.kv_bytes(longest, 1)
     reading = sizer.total(longest, 1) - sizer.kv_bytes(longest, 1)
-    read = sizer.kv_peak_bytes(longest, 1) - sizer.kv_bytes(longest, 1)
+    read = sizer.cache_bytes(longest, 1) - sizer.kv_bytes(longest, 1)
     room = sizer.room(Counter(contexts), paged + read, sizer.activation_bytes(longest, 1))
     return MixPart(
         contexts=contexts,

@@ -9,7 +9,7 @@ from llmcli.estimate.compute_buffers import llama_cpp_buffer, vllm_profile
 from llmcli.estimate.dtypes import BYTES, Format
 from llmcli.estimate.engines.named import ENGINES
 from llmcli.estimate.facts import Recurrence
-from llmcli.prefill_rules import CONTINUABLE, CUDA_CHUNK
+from llmcli.prefill_rules import CONTINUABLE, CPU_CHUNK, CUDA_CHUNK
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Moments:
     """What a forward takes beside weights and cache.
 
     chunk: prompt tokens per forward, None: all of them. whole_past: longer prompts are read by one forward.
-    quantized: the cache is, so that one forward fills it.
+    quantized: the cache is, so that one forward fills it. on_cpu: where llmcli reads shorter pieces.
     """
 
     engine: str
@@ -25,6 +25,7 @@ class Moments:
     activations: Activations
     whole_past: int | None = None
     quantized: bool = False
+    on_cpu: bool = False
 
     def chunk_of(self, context: int) -> int | None:
         """Prompt tokens per forward of a prompt of `context` tokens, None: all of them."""
@@ -46,14 +47,18 @@ class Moments:
         return self.activations.step(batch, context)
 
 
-def moments_of(model: Architecture, engine: str, chunk: int | None, kv: Format, dtype: str) -> Moments:
+def moments_of(
+    model: Architecture, engine: str, chunk: int | None, kv: Format, dtype: str, *, on_cpu: bool = False
+) -> Moments:
     """Those of `model` in `engine`. chunk: as asked for, None for the engine's own; dtype: what the model runs in."""
-    return Moments(engine, chunk or default_chunk(model, engine), activations_of(model, BYTES[dtype], kv))
+    chunk = chunk or default_chunk(model, engine, on_cpu=on_cpu)
+    return Moments(engine, chunk, activations_of(model, BYTES[dtype], kv), on_cpu=on_cpu)
 
 
-def default_chunk(model: Architecture, engine: str) -> int | None:
+def default_chunk(model: Architecture, engine: str, *, on_cpu: bool = False) -> int | None:
     """Prompt tokens per forward: in transformers what llmcli's own engine does, which reads some types in one piece."""
-    return ENGINES[engine].step or (CUDA_CHUNK if model.model_type in CONTINUABLE else None)
+    own = CPU_CHUNK if on_cpu else CUDA_CHUNK
+    return ENGINES[engine].step or (own if model.model_type in CONTINUABLE else None)
 
 
 def chunk_note(moments: Moments, *, asked: bool = False) -> str:
@@ -71,7 +76,7 @@ def _pieces(moments: Moments, *, asked: bool) -> str:
         return "in one piece, as llmcli fills a quantized cache"
     if moments.chunk is None:
         return "in one piece, as llmcli reads this type"
-    whose = ", as llmcli does on a GPU"
+    whose = ", the most that llmcli reads on a CPU" if moments.on_cpu else ", as llmcli does on a GPU"
     if asked:
         own = moments.activations.model.model_type in CONTINUABLE
         whose = "" if own else ", where llmcli reads this type in one piece"

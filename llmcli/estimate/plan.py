@@ -106,7 +106,7 @@ def _assumptions(sizer: Sizer, request: SizeRequest, longest: Row) -> tuple[str,
     model, engine = sizer.model, sizer.engine
     read = chunk_note(sizer.moments, asked=request.prefill_chunk is not None)
     notes = [*engine.assumptions(model), *sizer.loaded.assumptions, read, *_in_one_piece(sizer, longest)]
-    notes.append(overhead_of(engine.name, request.overhead)[1])
+    notes.append(overhead_of(engine.name, request.overhead, on_cpu=request.on_cpu)[1])
     if len(sizer.vram or ()) > 1:
         notes.append(
             "several devices: whole layers on each, so up to one layer's room stays empty on all but the last, "

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from llmcli.errors import UsageError
 
 NONE = "none"
+INT4 = "int4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class Scheme:
 
     bits: of each quantized weight, its share of scales included. linear, experts, others: whether the weights of linear
     layers, those of routed experts, and those outside both (embeddings, head, norms) are quantized. note: what was
-    assumed, or the source.
+    assumed, or the source. rest: what stays as it is, where that is to be said.
     """
 
     bits: float
@@ -22,12 +23,19 @@ class Scheme:
     experts: bool = True
     others: bool = False
     note: str = ""
+    rest: str = "embeddings, head and norms"
 
 
-_BITSANDBYTES: Mapping[str, Scheme] = {
+_TRANSFORMERS: Mapping[str, Scheme] = {
     "int8": Scheme(8, experts=False, note="linear layers at 8 bits each and a scale per row"),
     "nf4": Scheme(4.5, experts=False, note="linear layers at 4.5 bits each"),
     "fp4": Scheme(4.5, experts=False, note="linear layers at 4.5 bits each"),
+    INT4: Scheme(
+        5,
+        experts=False,
+        note="linear layers at 4 bits, a scale and a zero per 32, the head at 8 bits and a scale per row",
+        rest="embeddings and norms",
+    ),
 }
 """Exact sizes of these are in weights.py."""
 
@@ -74,7 +82,7 @@ _LLAMA_CPP: Mapping[str, Scheme] = {
 }
 
 SCHEMES: Mapping[str, Mapping[str, Scheme]] = {
-    "transformers": _BITSANDBYTES,
+    "transformers": _TRANSFORMERS,
     "llama.cpp": _LLAMA_CPP,
     "vllm": _VLLM,
 }

@@ -52,7 +52,8 @@ class Row:
 
     kv_bytes: with `context` tokens held after decode has begun; kv_peak_bytes: at the end of prefill;
     kv_allocated_bytes: what the decode path reserves. activation_bytes: what the largest moment takes beside weights,
-    overhead and kv_peak_bytes, logits included, an estimate; the four add up to total_bytes. overhead_bytes: what the
+    overhead and the larger of kv_peak_bytes and kv_allocated_bytes, logits included, an estimate; the four add up to
+    total_bytes. overhead_bytes: what the
     runtime takes on all devices, an assumption. headroom_bytes: what is left, or short, where whole layers are split
     among several devices.
     """

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from llmcli.estimate.quants import INT4
+
 
 @dataclass(frozen=True, slots=True)
 class SizeRequest:
@@ -25,3 +27,8 @@ class SizeRequest:
     overhead: int | None = None
     prefill_chunk: int | None = None
     bandwidth: float | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it asks for weights that run on a CPU alone; other requests are sized for a GPU."""
+        return self.quant == INT4

@@ -9,7 +9,7 @@ from llmcli.estimate.dtypes import BYTES, Format
 from llmcli.estimate.engines.quantized_cache import PACKINGS
 from llmcli.estimate.engines.rules import Engine
 from llmcli.estimate.fitting import UNLIMITED, largest
-from llmcli.estimate.layers import Layers, in_chunks, peak_bytes, shared_bytes, steady_bytes
+from llmcli.estimate.layers import Layers, allocated_bytes, in_chunks, peak_bytes, shared_bytes, steady_bytes
 from llmcli.estimate.loading import Loaded, load
 from llmcli.estimate.long_rope import one_piece_past
 from llmcli.estimate.moments import Moments, moments_of
@@ -42,17 +42,15 @@ class Sizer:
     def row(self, context: int, batch: int) -> Row:
         """The sizes for `batch` sequences of `context` tokens each.
 
-        An engine that decodes eagerly reserves no more than it holds. activation_bytes is what the largest moment takes
-        beside weights, overhead and the cache at the end of prefill.
+        activation_bytes is what the largest moment takes beside weights, overhead and the cache at its largest.
         """
-        steady, peak = self.kv_bytes(context, batch), self.kv_peak_bytes(context, batch)
         room = self.headroom(context, batch)
         return Row(
             context=context,
             batch=batch,
-            kv_bytes=steady,
-            kv_peak_bytes=peak,
-            kv_allocated_bytes=steady,
+            kv_bytes=self.kv_bytes(context, batch),
+            kv_peak_bytes=self.kv_peak_bytes(context, batch),
+            kv_allocated_bytes=self.kv_allocated_bytes(context, batch),
             weights_bytes=self.loaded.weights.total,
             activation_bytes=self.activation_bytes(context, batch),
             overhead_bytes=self.overhead_bytes,
@@ -70,13 +68,24 @@ class Sizer:
         """Of all sequences, at the end of prefill."""
         return batch * peak_bytes(self._read(context), context) + shared_bytes(self.layers)
 
+    def kv_allocated_bytes(self, context: int, batch: int) -> int:
+        """What is reserved for all sequences, once decode has begun, where each will hold `context` tokens at most."""
+        return batch * allocated_bytes(self.layers, context) + shared_bytes(self.layers)
+
+    def cache_bytes(self, context: int, batch: int) -> int:
+        """Of all sequences, at their largest."""
+        return max(self.kv_peak_bytes(context, batch), self.kv_allocated_bytes(context, batch))
+
     def _read(self, context: int) -> Layers:
         return self.layers if self.moments.chunk_of(context) is None else self.pieces
 
     def activation_bytes(self, context: int, batch: int) -> int:
-        """What the largest moment takes beside the cache at the end of prefill: that of a forward, or of a step."""
+        """What the largest moment takes beside the cache at its largest: that of a forward, or of a step.
+
+        The cache is counted so for prefill whichever is larger, its end or decode: buffers are there before it ends.
+        """
         step = self.moments.decode(context, batch)
-        grown = self.kv_bytes(context, batch) - self.kv_peak_bytes(context, batch) + step
+        grown = self.kv_allocated_bytes(context, batch) - self.cache_bytes(context, batch) + step
         return max(self.moments.prefill(context, batch), grown)
 
     @property
@@ -86,12 +95,12 @@ class Sizer:
 
     def total(self, context: int, batch: int) -> int:
         """All bytes at the largest moment."""
-        used = self.kv_peak_bytes(context, batch) + self.activation_bytes(context, batch)
+        used = self.cache_bytes(context, batch) + self.activation_bytes(context, batch)
         return self.loaded.weights.total + self.overhead_bytes + used
 
     def headroom(self, context: int, batch: int) -> int | None:
         """Bytes left, negative: bytes short; None where nothing is asked about fitting."""
-        return self.room({context: batch}, self.kv_peak_bytes(context, batch), self.activation_bytes(context, batch))
+        return self.room({context: batch}, self.cache_bytes(context, batch), self.activation_bytes(context, batch))
 
     def room(self, sequences: Mapping[int, int], cache: int, activations: int) -> int | None:
         """The same for so many sequences of each context whose caches take `cache` bytes together at their largest."""
@@ -99,7 +108,7 @@ class Sizer:
             return None
         weights = self.loaded.weights.total
         layers = (
-            sum(number * group.spec.peak_bytes(context) for context, number in sequences.items())
+            sum(number * group.spec.largest_bytes(context) for context, number in sequences.items())
             for group in self._read(max(sequences))
         )
         need = Need(
@@ -131,7 +140,8 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
     kv = engine.kv_format(request.kv_dtype or engine.default_kv(loaded.dtype))
     runs_in = kv.name if kv.name in BYTES else loaded.dtype
     layers = engine.storage(model, kv, runs_in)
-    moments, pieces = moments_of(model, engine.name, request.prefill_chunk or engine.step, kv, runs_in), layers
+    asked, pieces = request.prefill_chunk or engine.step, layers
+    moments = moments_of(model, engine.name, asked, kv, runs_in, on_cpu=request.on_cpu)
     if engine.name == "transformers" and kv.name in PACKINGS:
         moments = replace(moments, chunk=None, quantized=True)
     elif engine.name == "transformers" and (chunk := moments.chunk):
@@ -147,7 +157,7 @@ def sizer_of(subject: Subject, request: SizeRequest, engine: Engine) -> Sizer:
         layers=layers,
         pieces=pieces,
         moments=moments,
-        overhead=overhead_of(engine.name, request.overhead)[0],
+        overhead=overhead_of(engine.name, request.overhead, on_cpu=request.on_cpu)[0],
         vram=request.vram,
         largest_layer=largest_layer,
     )

@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.counts import NOTHING, Count
 from llmcli.estimate.dtypes import BYTES
-from llmcli.estimate.quants import NONE, Scheme
+from llmcli.estimate.quants import INT4, NONE, Scheme
+from llmcli.load_rules import INT4_GROUP
 
 _BLOCK = 64
 _SCALE = 4
+_OWN_HEADS = {"dory"}
+"""Types whose output head is a class of its own, which int4 leaves as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +51,35 @@ class Weights:
 
 
 def weight_bytes(model: Architecture, quant: str, dtype: str) -> int:
-    """Bytes of the language model in `dtype`, with the decoder's linear layers quantized by bitsandbytes.
+    """Bytes of the language model in `dtype`, with the decoder's linear layers quantized as `--quant` says.
 
     bitsandbytes keeps a float32 scale per block of 64 weights of 4 bits (nf4 and fp4: 4.5 bits each in all, no double
     quantization; QLoRA, Dettmers et al. 2023, section 3), and one per output channel of int8 weights (LLM.int8,
-    Dettmers et al. 2022, section 2.1). Embeddings, head, norms and biases stay in `dtype`, and so do the experts of
-    mixtures, which are 3-D parameters in transformers.
+    Dettmers et al. 2022, section 2.1). int4 keeps a scale and a zero point in `dtype` per group of weights, and makes
+    the head 8-bit numbers with a scale per row, apart from an embedding that it was tied to. Embeddings, norms and
+    biases stay in `dtype`, and so do the experts of mixtures, which are 3-D parameters in transformers.
     """
-    if quant == NONE:
-        return model.params * BYTES[dtype]
-    return _packed(model.count, quant) + (model.params - model.linear_params) * BYTES[dtype]
+    weights = quantized_weights(model, quant, dtype)
+    return weights.total - weights.towers
 
 
-def bitsandbytes_weights(model: Architecture, quant: str, dtype: str) -> Weights:
+def quantized_weights(model: Architecture, quant: str, dtype: str) -> Weights:
     """The same by parts, and the towers beside the language model, whose linear layers are quantized as well."""
     whole, towers = _parts(model, None, BYTES[dtype]), model.vision or NOTHING
+    if quant == NONE:
+        return whole
+    if quant == INT4:
+        whole = _with_own_head(whole, model, BYTES[dtype])
     return replace(
         whole,
-        dense=whole.dense - model.linear_params * BYTES[dtype] + _packed(model.count, quant),
-        towers=whole.towers - towers.linear * BYTES[dtype] + _packed(towers, quant),
+        dense=whole.dense - _saved(model.count, quant, BYTES[dtype]),
+        towers=whole.towers - _saved(towers, quant, BYTES[dtype]),
     )
+
+
+def unpacked_weights(model: Architecture, dtype: str) -> int:
+    """Bytes of the copies of int4's weights that prompts are multiplied with, of towers as well."""
+    return (model.count.even + (model.vision or NOTHING).even) * BYTES[dtype]
 
 
 def scheme_weights(model: Architecture, scheme: Scheme | None, dtype: str) -> Weights:
@@ -75,11 +87,22 @@ def scheme_weights(model: Architecture, scheme: Scheme | None, dtype: str) -> We
     return _parts(model, scheme, BYTES[dtype])
 
 
-def _packed(count: Count, quant: str) -> int:
-    """Bytes of quantized linear layers and their scales."""
+def _saved(count: Count, quant: str, element: int) -> int:
+    """Bytes that quantized linear layers and their scales take less than in numbers of `element` bytes."""
     linear = count.linear
+    if quant == INT4:
+        return count.even * element - count.even // 2 - 2 * element * (count.even // INT4_GROUP)
     packed, scales = (linear, count.rows) if quant == "int8" else (-(-linear // 2), -(-linear // _BLOCK))
-    return packed + _SCALE * scales
+    return linear * element - packed - _SCALE * scales
+
+
+def _with_own_head(whole: Weights, model: Architecture, element: int) -> Weights:
+    """With a head of 8-bit numbers and a scale per row, beside the embedding."""
+    head = 0 if model.language_type in _OWN_HEADS else model.count.head
+    if not head:
+        return whole
+    table = whole.embedding or model.count.tied * element
+    return replace(whole, dense=whole.dense - head * element + head + model.count.outputs * element, embedding=table)
 
 
 def _parts(model: Architecture, scheme: Scheme | None, element: int) -> Weights:
@@ -100,10 +123,5 @@ def _size(params: int, scheme: Scheme | None, quantized: bool, element: int) -> 
 
 
 def input_embedding(model: Architecture) -> int:
-    """Parameters of an input embedding that is not the head as well, 0 where both are one tensor.
-
-    Outside the layers there are the embedding, the head and less than another of them in norms and positions.
-    """
-    table = model.vocabulary * model.hidden
-    outside = model.count.total - sum(layer.count.total for layer in model.layers)
-    return table if 0 < 2 * table <= outside else 0
+    """Parameters of an input embedding that is not the head as well, 0 where both are one tensor."""
+    return 0 if model.count.tied == model.count.head else model.vocabulary * model.hidden

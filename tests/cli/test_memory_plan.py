@@ -66,8 +66,8 @@ def test_a_gpu_that_is_too_small_is_named_with_what_is_needed_and_three_ways_out
     [
         (15.5, (), {}, r"1. --ctx 1024: 15.47 GiB"),
         (20, (), {"dtype": "float32"}, r"1. --dtype bfloat16: 15.60 GiB"),
-        (8, (), {"quant": "int8"}, r"1. --quant nf4: 7.07 GiB"),
-        (8, (), {"ctx": 9000}, r"1. --quant nf4: 7.07 GiB"),
+        (8, (), {"quant": "int8"}, r"1. --quant int4: 6.86 GiB"),
+        (8, (), {"ctx": 9000}, r"1. --quant int4: 6.86 GiB"),
         (3, (7, 30), {"quant": "nf4", "device": "cpu"}, r"1. --device cuda:0: 7.00 GiB free"),
         (3, (4, 30), {}, r"1. --device cuda:1: 30.00 GiB free"),
     ],
@@ -148,6 +148,23 @@ def test_a_file_packed_to_4_bits_is_planned_as_nf4_on_cuda(machine):
     packed = Weights(LLAMA_8B, 16_060_522_496, "bfloat16", packed_bits=4.5)
     require_memory("big", packed, ModelOptions())
     assert refusal(packed, quant="none")[1][0] == "1. --quant nf4: 6.59 GiB"
+
+
+def test_a_file_packed_to_4_bits_is_planned_as_int4_on_a_cpu_and_as_nf4_on_another_device(machine):
+    packed = Weights(LLAMA_8B, 16_060_522_496, "bfloat16", packed_bits=4.5)
+    machine(7)
+    assert require_memory("big", packed, ModelOptions()).setting.quant == "int4"
+    machine(6, 7)
+    assert refusal(packed, device="cpu")[1][0] == "1. --device cuda:0: 7.00 GiB free"
+    assert not any("cuda:0" in way for way in refusal(packed, device="cpu", quant="int4")[1])
+    machine(7, 6)
+    assert refusal(packed)[1][0] == "1. --device cpu: 7.00 GiB free"
+
+
+def test_int4_is_no_way_out_where_the_whole_model_is_cast_before_it_is_packed(machine):
+    machine(8)
+    assert refusal()[1][0] == "1. --quant int4: 6.86 GiB"
+    assert refusal(Weights(LLAMA_8B, 32_121_044_992, "float32"))[1][0] == "1. --quant nf4: 7.07 GiB"
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_each_combination_on_cpu_works_or_is_refused_before_loading(llmcli, tiny
     assert record["model"]["dtype"] == (auto if dtype == "auto" else dtype)
     assert record["model"]["quant"] == ("none" if quant is Quant.auto else quant.value)
     assert record["tokens"]["generated"] == 3
-    assert ("bitsandbytes" in record["versions"]) == (quant not in {Quant.auto, Quant.none})
+    assert ("bitsandbytes" in record["versions"]) == (quant in {Quant.int8, Quant.nf4, Quant.fp4})
 
 
 @pytest.mark.parametrize("quant", ["int8", "nf4", "fp4"])
@@ -71,6 +71,26 @@ def test_int8_is_refused_on_metal_alone(device):
         return
     with pytest.raises(UsageError, match="no int8 kernels for Metal"):
         check_model_options(ModelOptions("int8", "auto", device))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"device": "cuda"}, "--quant int4 does not run on cuda"),
+        ({"device": "mps"}, "--quant int4 does not run on mps"),
+        ({"spread": True}, "--device-map auto with --quant int4 is not possible"),
+    ],
+)
+def test_int4_is_refused_where_no_cpu_runs_it(more, said):
+    with pytest.raises(UsageError, match=said):
+        check_model_options(ModelOptions("int4", **more))
+
+
+def test_int4_is_refused_where_several_processes_share_a_model(monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match="--quant int4 does not go with tensor parallelism"):
+        check_model_options(ModelOptions("int4"))
 
 
 def test_without_bitsandbytes_the_refusal_says_so(llmcli, tiny, monkeypatch):

@@ -3,8 +3,9 @@
 import pytest
 import torch
 from gguf_writer import Gguf
-from tiny_models import load_request
+from tiny_models import load_request, tiny_model
 
+from llmcli.engine import int4
 from llmcli.engine.quantize import choose_quant
 from llmcli.errors import UsageError
 from llmcli.models.locate import Located
@@ -13,10 +14,11 @@ from llmcli.models.packed import packed_as
 CPU, CUDA, MPS = torch.device("cpu"), torch.device("cuda", 0), torch.device("mps")
 
 
-@pytest.mark.parametrize(("bits", "quant"), [(None, "none"), (4.5, "nf4"), (5.0, "nf4"), (5.5, "none"), (8.5, "none")])
-def test_auto_quantizes_what_was_packed_to_4_bits_on_cuda_alone(bits, quant):
+@pytest.mark.parametrize(("bits", "packed"), [(None, False), (4.5, True), (5.0, True), (5.5, False), (8.5, False)])
+def test_auto_quantizes_what_was_packed_to_4_bits_as_the_device_runs_it_fastest(bits, packed):
     request = load_request(quant="auto", packed_bits=bits)
-    assert [choose_quant(request, None, device) for device in (CUDA, CPU, MPS)] == [quant, "none", "none"]
+    chosen = [choose_quant(request, None, device) for device in (CUDA, CPU, MPS)]
+    assert chosen == (["nf4", "int4", "none"] if packed else ["none"] * 3)
 
 
 @pytest.mark.parametrize("choice", ["none", "int8", "nf4", "fp4"])
@@ -48,3 +50,26 @@ def test_the_format_of_a_file_is_that_of_most_of_its_bytes(tmp_path, kind, block
 
 def test_a_directory_was_packed_in_no_way(tmp_path):
     assert packed_as(Located("m", "directory", str(tmp_path), tmp_path, None)).bits is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_int4_packs_the_same_however_many_weights_it_takes_at_once(monkeypatch, dtype):
+    def packed():
+        torch.manual_seed(0)
+        model = tiny_model("llama", vocab_size=258, hidden_size=64, intermediate_size=96).to(dtype)
+        int4.quantize_int4(model.requires_grad_(requires_grad=False), unpacked=True)
+        held = list(int4.int4_modules(model))
+        return [*(tensor for one in held for tensor in one.buffers()), *(one.dense[0] for one in held[:-1])]
+
+    whole = packed()
+    monkeypatch.setattr(int4, "_AT_ONCE", 200)
+    assert all(map(torch.equal, whole, packed()))
+
+
+def test_layers_that_share_a_weight_are_packed_once():
+    model = tiny_model("llama", vocab_size=258, hidden_size=64, intermediate_size=96)
+    first, last = model.model.layers[0].mlp, model.model.layers[-1].mlp
+    last.up_proj.weight = first.up_proj.weight
+    int4.quantize_int4(model.requires_grad_(requires_grad=False), unpacked=False)
+    assert last.up_proj is first.up_proj
+    assert last.down_proj is not first.down_proj

@@ -11,6 +11,8 @@ from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
+from llmcli.engine.int4 import hollow_int4
+from llmcli.engine.loaded import weight_bytes as engine_weight_bytes
 from llmcli.engine.measure_cache import build_model, decode, fill_cache, held_bytes, resident_bytes
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.config import Config
@@ -18,6 +20,7 @@ from llmcli.estimate.dtypes import FLOATS
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.from_config import from_config
 from llmcli.estimate.layers import Layers, peak_bytes, steady_bytes
+from llmcli.estimate.weights import weight_bytes
 
 
 def facts_of(values: dict[str, object]) -> Architecture:
@@ -49,9 +52,11 @@ def check_held(model: PreTrainedModel, layers: Layers, lengths: Iterable[int]) -
 
 
 def check_parameters(values: dict[str, object]) -> None:
-    """Assert that the parameters, and the part that bitsandbytes quantizes, are those of transformers' model."""
+    """Assert that the parameters, and the parts that are quantized, are those of transformers' model."""
     facts, model = facts_of(values), build(values)
     assert facts.params == sum(parameter.numel() for parameter in model.parameters())
+    hollow_int4(model.to(torch.bfloat16))  # the few parameters that transformers keeps in float32 as well
+    assert engine_weight_bytes(model) == weight_bytes(facts, "int4", "bfloat16")
     weights, rows = quantized_linears(values)
     assert (facts.linear_params, facts.count.rows) == (weights, rows)
 

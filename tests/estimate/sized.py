@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from llmcli.estimate.architecture import Architecture
-from llmcli.estimate.counts import Count, linear, routed_experts, tensor
+from llmcli.estimate.counts import Count, embeddings, linear, routed_experts
 from llmcli.estimate.engines.transformers import TRANSFORMERS
 from llmcli.estimate.facts import Attention, Layer, Mixer
 from llmcli.estimate.request import SizeRequest
@@ -22,7 +22,7 @@ def architecture(
     values = {
         "model_type": model_type,
         "layers": (layer,) * layers,
-        "count": each * layers + tensor(2 * HIDDEN * VOCABULARY),
+        "count": each * layers + embeddings(VOCABULARY, HIDDEN, tied=False),
         "heads": 4,
         "kv_heads": 2,
         "head_dim": 16,

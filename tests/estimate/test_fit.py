@@ -17,7 +17,7 @@ from llmcli.estimate.weights import weight_bytes
 
 MODEL = from_config(Config("c", tiny("llama", max_position_embeddings=100_000)))
 STORED = Stored(MODEL, 2 * MODEL.params, "bfloat16")
-QUANTS = ("none", "int8", "nf4", "fp4")
+QUANTS = ("none", "int8", "nf4", "fp4", "int4")
 SETTINGS = st.builds(
     Setting,
     quant=st.sampled_from(QUANTS),

@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 import pytest
-from sized import architecture, mixture, subject
+from sized import HIDDEN, VOCABULARY, architecture, mixture, subject
 
 from llmcli.errors import UsageError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.counts import linear, tensor
 from llmcli.estimate.loading import load
+from llmcli.estimate.overhead import CPU_RUNTIME
+from llmcli.estimate.plan import estimate
 from llmcli.estimate.quants import SCHEMES, check_quant
 from llmcli.estimate.request import SizeRequest
 from llmcli.estimate.weights import weight_bytes
+from llmcli.units import bytes_text
 
 MODEL = architecture()
 PARAMS = MODEL.params
@@ -30,6 +33,30 @@ def weights(engine: str = "transformers", quant: str = "none", dtype: str | None
 def test_parts_add_up_to_what_bitsandbytes_makes(quant):
     dtype = "float16" if quant == "int8" else "bfloat16"
     assert weights(quant=quant) == weight_bytes(MODEL, quant, dtype)
+
+
+def test_int4_is_sized_for_a_cpu_and_its_copies_for_prompts_are_named():
+    dense = architecture(count=linear(HIDDEN, HIDDEN) + linear(HIDDEN, 24))
+    request = SizeRequest(quant="int4", vram=(2**30,))
+    loaded = load(subject(dense), request, "transformers")
+    even = 4 * HIDDEN * HIDDEN  # 24 outputs are no multiple of 16
+    assert loaded.weights.total == weight_bytes(dense, "int4", "bfloat16")
+    assert loaded.weights.dense == even // 2 + even // 32 * 4 + 4 * 24 * HIDDEN * 2 + VOCABULARY * (HIDDEN + 2)
+    assert loaded.weights.embedding == 2 * VOCABULARY * HIDDEN
+    assert f"{bytes_text(2 * even)}, not counted" in loaded.assumptions[-1]
+    assert "--vram is taken as main memory" in loaded.warnings[-1]
+    answer = estimate(subject(dense), request)
+    assert answer.rows[0].overhead_bytes == CPU_RUNTIME
+    assert any("on a CPU" in note for note in answer.assumptions)
+    assert not any("GPU" in note for note in answer.assumptions)
+
+
+def test_layers_that_int4_does_not_take_are_told():
+    odd = architecture(count=linear(HIDDEN + 1, 999))
+    (warning,) = load(subject(odd), SizeRequest(quant="int4"), "transformers").warnings
+    assert "its kernel does not take" in warning
+    (warning,) = load(subject(mixture()), SizeRequest(quant="int4"), "transformers").warnings
+    assert "experts are 3-D parameters, which int4 does not quantize" in warning
 
 
 @pytest.mark.parametrize(("engine", "allowed"), [("transformers", "nf4"), ("llama.cpp", "q4_k_m"), ("vllm", "awq")])

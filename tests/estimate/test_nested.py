@@ -10,6 +10,7 @@ from transformers.initialization import no_tie_weights
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
 
+from llmcli.engine.int4 import Int4Linear, hollow_int4, int4_modules
 from llmcli.errors import ModelError
 from llmcli.estimate.architecture import Architecture
 from llmcli.estimate.class_defaults import configs_inside
@@ -128,6 +129,16 @@ def test_what_bitsandbytes_quantizes(model_type):
     packed = [name for name, module in model.named_modules() if type(module).__name__ == "Linear4bit"]
     facts = facts_of(values)
     assert facts.linear_params + facts.vision.linear == sum(sizes[name] for name in packed)
+
+
+@EACH_TYPE
+def test_what_int4_takes(model_type):
+    values = multimodal(model_type)
+    model = built(values)
+    hollow_int4(model)
+    packed = [module for module in int4_modules(model) if isinstance(module, Int4Linear)]
+    facts = facts_of(values)
+    assert facts.count.even + facts.vision.even == sum(module.out_features * module.in_features for module in packed)
 
 
 @EACH_TYPE

@@ -14,7 +14,16 @@ from llmcli.estimate.dtypes import BYTES, FLOATS, Format, canonical
 from llmcli.estimate.engines.kinds import kind_of
 from llmcli.estimate.engines.quantized_cache import PACKINGS, quantized_format, quantized_layers
 from llmcli.estimate.facts import Attention, Compressed, CrossAttention, Latent, Mixer, Recurrence
-from llmcli.estimate.layers import CROSS_ATTENTION, Layers, LayerSpec, grouped, merged
+from llmcli.estimate.layers import (
+    CHUNKED_ATTENTION,
+    CROSS_ATTENTION,
+    SLIDING_ATTENTION,
+    Layers,
+    LayerSpec,
+    grouped,
+    merged,
+)
+from llmcli.kv_rules import SPARE_ROWS
 
 PROVED_WITH = "5.24.0"
 _FLOAT32 = 4
@@ -88,13 +97,11 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
         case Attention():
             heads = mixer.cached_heads or mixer.kv_heads
             row = kv.size(heads * mixer.key_dim) + kv.size(heads * mixer.value_dim)
-            held = _held(mixer.window)
-            return LayerSpec(kind_of(mixer), row, max_tokens=held)
+            return _rows(mixer, row)
         case Latent():
             index = mixer.index_dim * _FLOAT32 if mixer.float_index else kv.size(mixer.index_dim)
             row = kv.size(mixer.rank + mixer.rope_dim) + index
-            held = _held(mixer.window)
-            return LayerSpec(kind_of(mixer), row, max_tokens=held)
+            return _rows(mixer, row)
         case Compressed():
             return _compressed(mixer, kv, element)
         case Recurrence():
@@ -102,6 +109,13 @@ def _mixer(mixer: Mixer, kv: Format, element: int) -> LayerSpec:
         case CrossAttention():
             row = 2 * kv.size(mixer.kv_heads * mixer.head_dim)
             return LayerSpec(CROSS_ATTENTION, 0, state_bytes=mixer.tokens * row)
+
+
+def _rows(mixer: Attention | Latent, row_bytes: int) -> LayerSpec:
+    """A row per token, or per token in the window; llmcli keeps a window that is no part of more in a buffer."""
+    kind = kind_of(mixer)
+    spare = SPARE_ROWS if kind in {SLIDING_ATTENTION, CHUNKED_ATTENTION} else 0
+    return LayerSpec(kind, row_bytes, max_tokens=_held(mixer.window), reserve=spare)
 
 
 def _compressed(mixer: Compressed, kv: Format, element: int) -> LayerSpec:

@@ -10,7 +10,7 @@ from typing import Literal
 from llmcli.errors import ModelError
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Bias, Config, layer_number
-from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, tensor
+from llmcli.estimate.counts import NOTHING, Count, embeddings, gated_mlp, linear, plain_mlp, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
 from llmcli.estimate.families.heads import head_dim_of, kv_heads_of
 from llmcli.estimate.refusals import refuse
@@ -195,16 +195,15 @@ def _norms(config: Config, style: Style, shape: Shape, heads: HeadShape) -> Coun
 
 
 def _outside(config: Config, style: Style, shape: Shape) -> Count:
-    total = shape.vocabulary * shape.hidden + style.norm * shape.hidden
+    tables = embeddings(shape.vocabulary, shape.hidden, tied=config.flag("tie_word_embeddings"))
+    total = style.norm * shape.hidden
     if style.learned_positions and shape.positions:
         total += (shape.positions + style.extra_positions) * shape.hidden
     if style.embedding_norm:
         total += style.norm * shape.hidden
-    if not config.flag("tie_word_embeddings"):
-        total += shape.vocabulary * shape.hidden
     if config.switched(style.head_bias):
         total += shape.vocabulary
-    return tensor(total) + (style.around(config, shape) if style.around else NOTHING)
+    return tables + tensor(total) + (style.around(config, shape) if style.around else NOTHING)
 
 
 def _kv_heads(config: Config, style: Style, heads: int) -> int:

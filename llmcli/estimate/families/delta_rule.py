@@ -6,10 +6,11 @@ head of the values a matrix (key channels × value channels).
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
-from llmcli.estimate.counts import Count, linear, tensor
+from llmcli.estimate.counts import NOTHING, Count, linear, tensor
 from llmcli.estimate.facts import Recurrence
 
 KERNEL = ("linear_conv_kernel_dim",)
@@ -17,7 +18,11 @@ KERNEL = ("linear_conv_kernel_dim",)
 
 @dataclass(frozen=True, slots=True)
 class DeltaNet:
-    """Gated delta net: heads of keys and of values, and the channels of one head. kernel: the convolution's width."""
+    """Gated delta net: heads of keys and of values, and the channels of one head.
+
+    kernel: the convolution's width. inputs: how its projections are cut: all that the convolution reads in one, the
+    gate with it as well, or queries, keys and values apart.
+    """
 
     hidden: int
     key_heads: int
@@ -25,6 +30,7 @@ class DeltaNet:
     key_dim: int
     value_dim: int
     kernel: int
+    inputs: Literal["convolved", "gated", "apart"] = "convolved"
 
     @property
     def conv_channels(self) -> int:
@@ -38,7 +44,7 @@ class DeltaNet:
 
     def count(self) -> Count:
         """Its parameters: projections (queries, keys, values, a gate, two numbers per head), convolution, norm."""
-        inputs = linear(self.hidden, self.conv_channels + self.values + 2 * self.value_heads)
+        inputs = sum((linear(self.hidden, outputs) for outputs in self._outputs()), start=NOTHING)
         decay = tensor(2, self.value_heads)
         convolution = tensor(self.conv_channels, self.kernel)
         return inputs + decay + convolution + tensor(self.value_dim) + linear(self.values, self.hidden)
@@ -46,6 +52,14 @@ class DeltaNet:
     def mixer(self) -> Recurrence:
         """What a layer keeps."""
         return Recurrence(self.conv_channels, self.kernel, self.value_heads * self.key_dim * self.value_dim)
+
+    def _outputs(self) -> tuple[int, ...]:
+        """The output channels of every projection."""
+        keys_ = self.key_heads * self.key_dim
+        if self.inputs == "gated":
+            return self.conv_channels + self.values, 2 * self.value_heads
+        convolved = (keys_, keys_, self.values) if self.inputs == "apart" else (self.conv_channels,)
+        return *convolved, self.values, self.value_heads, self.value_heads
 
 
 def delta_net_of(config: Config) -> DeltaNet:

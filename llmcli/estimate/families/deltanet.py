@@ -1,6 +1,7 @@
 """Gated delta nets with attention in every few layers: Qwen3-Next, Qwen3.5, OLMo-Hybrid, Lara."""
 
 from dataclasses import replace
+from typing import Literal
 
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config, layer_number
@@ -21,7 +22,7 @@ _LARA = (LINEAR_ATTENTION, SLIDING_ATTENTION, LINEAR_ATTENTION, FULL_ATTENTION, 
 
 def qwen3_next(config: Config) -> Blueprint:
     """Qwen3NextForCausalLM: experts, or a dense MLP in the layers that have none. Raises ModelError."""
-    return _qwen(config, replace(_MIXTURE, sparse=by_step))
+    return _qwen(config, replace(_MIXTURE, sparse=by_step), "gated")
 
 
 def qwen3_5(config: Config) -> Blueprint:
@@ -57,15 +58,21 @@ def olmo_hybrid(config: Config) -> Blueprint:
     return stack(config, (full if kind == FULL_ATTENTION else linear for kind in kinds), width, attention)
 
 
-def _qwen(config: Config, mixture: Mixture | None) -> Blueprint:
+def _qwen(config: Config, mixture: Mixture | None, inputs: Literal["convolved", "gated"] = "convolved") -> Blueprint:
     kinds = kinds_of(config, layer_number(config), _KINDS, every(config, "full_attention_interval", 4))
     attention = self_attention(config, bias="attention_bias", gated=True, qk_norm="head")
-    return _decoder(config, kinds, attention, mixture)
+    return _decoder(config, kinds, attention, mixture, inputs)
 
 
-def _decoder(config: Config, kinds: Kinds, attention: SelfAttention, mixture: Mixture | None) -> Blueprint:
-    """The layers of these kinds, each with two norms and an MLP or experts."""
-    hidden, delta = config.needed(keys.HIDDEN), delta_net_of(config)
+def _decoder(
+    config: Config,
+    kinds: Kinds,
+    attention: SelfAttention,
+    mixture: Mixture | None,
+    inputs: Literal["convolved", "gated"] = "convolved",
+) -> Blueprint:
+    """The layers of these kinds, each with two norms and an MLP or experts. inputs: see `DeltaNet`."""
+    hidden, delta = config.needed(keys.HIDDEN), replace(delta_net_of(config), inputs=inputs)
     experts = mixture(config, len(kinds)) if mixture else (None,) * len(kinds)
     dense = config.needed(keys.INTERMEDIATE) if None in experts else 0
     window = config.needed(("sliding_window",)) if SLIDING_ATTENTION in kinds else None
@@ -99,6 +106,7 @@ def _olmo_delta(config: Config) -> DeltaNet:
         key_dim=key_dim,
         value_dim=config.count(("linear_value_head_dim",)) or 2 * key_dim,
         kernel=config.needed(("linear_conv_kernel_dim",)),
+        inputs="apart",
     )
 
 

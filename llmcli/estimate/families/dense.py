@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from llmcli.estimate.config import Config
-from llmcli.estimate.counts import NOTHING, Count, tensor
+from llmcli.estimate.counts import NOTHING, Count, embeddings, tensor
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families.decoder import Shape, Style, build, renamed
 from llmcli.estimate.windows import from_flag
@@ -40,9 +40,8 @@ def _post_norms(config: Config, shape: Shape, _index: int) -> Count:
 
 def _own_head(config: Config, shape: Shape) -> Count:
     """A head that may be narrower than the embedding, with the final norm (Apertus1p5TextForCausalLM)."""
-    head = config.count(("output_vocab_size",)) or shape.vocabulary
-    tied = config.flag("tie_word_embeddings")
-    return tensor(shape.vocabulary + 1 + (0 if tied else head), shape.hidden)
+    head, tied = config.count(("output_vocab_size",)), config.flag("tie_word_embeddings")
+    return embeddings(shape.vocabulary, shape.hidden, tied=tied, outputs=head) + tensor(shape.hidden)
 
 
 def _internlm3(config: Config) -> Blueprint:

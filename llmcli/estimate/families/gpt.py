@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from llmcli.estimate.config import Config
-from llmcli.estimate.counts import NOTHING, Count, linear, plain_mlp, tensor
+from llmcli.estimate.counts import NOTHING, Count, embeddings, linear, plain_mlp, tensor
 from llmcli.estimate.facts import Blueprint
 from llmcli.estimate.families.decoder import HeadShape, Shape, Style, build, renamed
 from llmcli.estimate.windows import Window
@@ -62,8 +62,8 @@ def _last_bias(_config: Config, shape: Shape, index: int) -> Count:
 def _opt_outside(config: Config, shape: Shape) -> Count:
     """Embedding and head of their own width, with projections, and two more positions than the limit (OPTDecoder)."""
     width = config.count(("word_embed_proj_dim",)) or shape.hidden
-    heads = 1 if config.flag("tie_word_embeddings") else 2
-    count = tensor(heads * shape.vocabulary, width) + tensor((shape.positions or 0) + 2, shape.hidden)
+    count = embeddings(shape.vocabulary, width, tied=config.flag("tie_word_embeddings"))
+    count += tensor((shape.positions or 0) + 2, shape.hidden)
     if width != shape.hidden:
         count += linear(width, shape.hidden) + linear(shape.hidden, width)
     if config.flag("do_layer_norm_before") and not config.flag("_remove_final_layer_norm"):
@@ -81,12 +81,19 @@ def _opt(config: Config, style: Style) -> Blueprint:
 
 def _openai_outside(config: Config, shape: Shape) -> Count:
     """No norm behind the last layer (OpenAIGPTModel)."""
-    heads = 1 if config.flag("tie_word_embeddings") else 2
-    return tensor(heads * shape.vocabulary + (shape.positions or 0), shape.hidden)
+    tables = embeddings(shape.vocabulary, shape.hidden, tied=config.flag("tie_word_embeddings"))
+    return tables + tensor(shape.positions or 0, shape.hidden)
+
+
+def _transposed(config: Config, style: Style) -> Blueprint:
+    """Linear layers of a class of their own (Conv1D), which bitsandbytes knows and int4 does not."""
+    blueprint = build(config, style)
+    layers = (replace(layer, count=replace(layer.count, even=0)) for layer in blueprint.layers)
+    return replace(blueprint, layers=tuple(layers))
 
 
 def _without_cache(config: Config, style: Style) -> Blueprint:
-    blueprint = build(config, style)
+    blueprint = _transposed(config, style)
     return replace(
         blueprint,
         layers=tuple(replace(layer, mixers=()) for layer in blueprint.layers),
@@ -97,7 +104,7 @@ def _without_cache(config: Config, style: Style) -> Blueprint:
 def _falcon(config: Config, style: Style) -> Blueprint:
     """Bitsandbytes replaces torch's linear layers, and Falcon has a class of its own (FalconLinear)."""
     blueprint = build(renamed(config, {"n_embed": "hidden_size"}), style)
-    layers = (replace(layer, count=replace(layer.count, linear=0, rows=0)) for layer in blueprint.layers)
+    layers = (replace(layer, count=replace(layer.count, linear=0, rows=0, even=0)) for layer in blueprint.layers)
     return replace(blueprint, layers=tuple(layers))
 
 
@@ -151,6 +158,6 @@ STYLES: Mapping[str, Style] = {
     ),
     "xglm": replace(_GPT2, mlp_size="key", learned_positions=False),
 }
-_OWN = {"falcon": _falcon, "openai-gpt": _without_cache, "opt": _opt}
+_OWN = {"falcon": _falcon, "gpt-sw3": _transposed, "gpt2": _transposed, "openai-gpt": _without_cache, "opt": _opt}
 
 BUILDERS = {model_type: partial(_OWN.get(model_type, build), style=style) for model_type, style in STYLES.items()}

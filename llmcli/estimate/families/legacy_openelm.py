@@ -8,7 +8,7 @@ from typing import Any
 
 from llmcli.errors import ModelError
 from llmcli.estimate.config import MAX_LAYERS, VOCABULARY, Config
-from llmcli.estimate.counts import gated_mlp, linear, plain_mlp, tensor
+from llmcli.estimate.counts import embeddings, gated_mlp, linear, plain_mlp, tensor
 from llmcli.estimate.facts import Attention, Blueprint, Layer
 
 _MOST_TIMES = 1024
@@ -22,13 +22,13 @@ def build_openelm(config: Config) -> Blueprint:
     widths = tuple(_width(config, hidden, times) for times in _multipliers(config, number))
     heads = zip(queries, kv_heads, strict=True)
     vocabulary = config.needed(VOCABULARY)
-    tables = 2 if config.values.get("share_input_output_layers") is False else 1
+    tied = config.values.get("share_input_output_layers") is not False
     return Blueprint(
         layers=tuple(
             _layer(config, hidden, Attention(own, head_dim, head_dim), of * head_dim, width)
             for (of, own), width in zip(heads, widths, strict=True)
         ),
-        outside=tensor(tables * vocabulary * hidden + hidden),
+        outside=embeddings(vocabulary, hidden, tied=tied) + tensor(hidden),
         hidden=hidden,
         intermediate=max(widths),
         vocabulary=vocabulary,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config, layer_number
-from llmcli.estimate.counts import NOTHING, Count, gated_mlp, tensor
+from llmcli.estimate.counts import NOTHING, Count, gated_mlp, joint_mlp, tensor
 from llmcli.estimate.experts import Experts, Mixture
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.kinds import Kinds, kinds_of, periodic
@@ -77,7 +77,7 @@ def granite(config: Config) -> Blueprint:
     kinds = kinds_of(config, number, _KINDS, lambda _index: LINEAR_ATTENTION)
     mixers = _mixers(config, mamba2_of(config, HYBRID_MAMBA2))
     shared = config.needed(("shared_intermediate_size",))
-    mlp = gated_mlp(mixers.hidden, shared)
+    mlp = joint_mlp(mixers.hidden, shared)
     mixture = _GRANITE.experts(config) if config.count(_GRANITE.number, least=0) else None
     count = mlp + (mixture.count(mixers.hidden) if mixture else NOTHING)
     return mixers.stack(config, kinds, (count,) * number, shared + (mixture.token_width if mixture else 0))

@@ -31,7 +31,7 @@ class Row:
 
 _BIASED = Style(qkv_bias="attention_bias", output_bias="attention_bias")
 _NORMED = replace(_BIASED, qk_norm="head")
-_GRANITE = Mixture(width="intermediate_size", shared_width="shared_intermediate_size")
+_GRANITE = Mixture(width="intermediate_size", shared_width="shared_intermediate_size", shared_joint=True)
 _MIXTRAL = Mixture(width="intermediate_size")
 _QWEN_SHARED = Mixture(shared_width="shared_expert_intermediate_size", shared_gate=True, sparse=by_step)
 

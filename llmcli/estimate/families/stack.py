@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config
-from llmcli.estimate.counts import NOTHING, Count, tensor
+from llmcli.estimate.counts import NOTHING, Count, embeddings, tensor
 from llmcli.estimate.facts import Blueprint, Layer
 from llmcli.estimate.families.self_attention import SelfAttention
 
@@ -31,10 +31,10 @@ def stack(
     else stands around the layers. inexact: why sizes are not exact; notes: what else is to be said about them.
     """
     hidden, vocabulary = config.needed(keys.HIDDEN), config.needed(keys.VOCABULARY)
-    embeddings = 1 if config.flag("tie_word_embeddings") and not own_head else 2
+    tied = config.flag("tie_word_embeddings") and not own_head
     return Blueprint(
         layers=tuple(layers),
-        outside=tensor(embeddings * vocabulary + norm, hidden) + around,
+        outside=embeddings(vocabulary, hidden, tied=tied) + tensor(norm, hidden) + around,
         hidden=hidden,
         intermediate=intermediate,
         vocabulary=vocabulary,

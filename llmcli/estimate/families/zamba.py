@@ -3,7 +3,7 @@
 A hybrid layer has a state space and a cache of its own; the block before it, attention on twice the channels and an
 MLP, is one of a few whose weights are there once. Read in transformers 5.24: tie_word_embeddings ties the blocks too,
 so that without it every layer has its own; bitsandbytes leaves tied weights alone, so that the linear layers of a block
-are quantized only where one layer has it for itself.
+are quantized only where one layer has it for itself. int4 takes them all.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ class SharedBlock:
             if not shared:
                 total += block * times
             else:
-                total += block if times == 1 else Count(total=block.total)
+                total += block if times == 1 else Count(total=block.total, even=block.even)
         return total
 
 

@@ -4,6 +4,8 @@ Read in transformers 5.24, ZayaForCausalLM: besides keys and values a layer keep
 the current one, and the half of the last values that the next token takes over, in the dtype that the model runs in.
 """
 
+from dataclasses import replace
+
 from llmcli.estimate import config as keys
 from llmcli.estimate.config import Config, layer_number
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, routed_experts, tensor
@@ -49,7 +51,14 @@ def _attention(attention: SelfAttention, hidden: int, kernels: tuple[int, int]) 
     channels = (attention.heads + attention.kv_heads) * attention.head_dim
     depthwise, grouped = kernels
     convolutions = tensor(channels, depthwise + 1) + tensor(channels, attention.head_dim * grouped + 1)
-    return attention.count(hidden) + convolutions + tensor(attention.kv_heads)
+    return _projections(attention, hidden) + convolutions + tensor(attention.kv_heads)
+
+
+def _projections(attention: SelfAttention, hidden: int) -> Count:
+    """Those of any attention, but that half of the values are projected apart."""
+    whole, values = attention.count(hidden), attention.kv_heads * attention.head_dim
+    halves = linear(hidden, values // 2) * 2
+    return replace(whole, even=whole.even - linear(hidden, values).even + halves.even)
 
 
 def _state(attention: SelfAttention, kernels: tuple[int, int], kind: str) -> Recurrence:

@@ -3,6 +3,8 @@
 Read in transformers 5.24: the classes named, each in models/<type>/modeling_<type>.py.
 """
 
+from dataclasses import replace
+
 from llmcli.estimate.config import Config
 from llmcli.estimate.counts import NOTHING, Count, gated_mlp, linear, plain_mlp, tensor
 from llmcli.estimate.towers.parts import gated_layer, layer_count, patch_weights, patches, plain_layer, sides
@@ -74,7 +76,7 @@ def whisper(config: Config) -> Count:
     """Qwen2AudioEncoder and VoxtralEncoder: two convolutions, a position per frame; keys have no bias."""
     hidden, layers = _transformer(config)
     number = layer_count(config)
-    keys_without_bias = Count(total=layers.total - hidden * number, linear=layers.linear, rows=layers.rows)
+    keys_without_bias = replace(layers, total=layers.total - hidden * number)
     convolutions = 3 * hidden * (config.size("num_mel_bins", 128) + hidden) + 2 * hidden
     return tensor(convolutions + (config.size("max_source_positions", 1500) + 2) * hidden) + keys_without_bias
 
