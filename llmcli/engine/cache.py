@@ -14,13 +14,18 @@ _CONTINUABLE = (DynamicLayer, DynamicSlidingWindowLayer, RowsLayer, SlidingRowsL
 """Kinds of layers that a later request may continue. Exactly these: kinds derived from them hold more than K and V."""
 
 
+_ONE_TENSOR = {"deepseek_v4", "deepseek_v4_text"}
+"""Model types whose keys are their values: transformers' own layers hold them once."""
+
+
 def new_cache(config: Any, limit: int | None = None) -> DynamicCache:
     """An empty growing cache whose layers (full, sliding, linear …) follow `config`.
 
     limit: the most tokens that it will be asked to hold; None: not known.
     """
     cache = DynamicCache(config=config)
-    cache.layers = [with_rows(layer, limit) for layer in cache.layers]
+    if config.model_type not in _ONE_TENSOR:
+        cache.layers = [with_rows(layer, limit) for layer in cache.layers]
     return cache
 
 

@@ -192,7 +192,7 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
 
 def with_rows(layer: Any, limit: int | None) -> Any:
     """The layer to use for an empty one of transformers' dynamic ones; kinds that hold more than K and V stay."""
-    if type(layer) is DynamicSlidingWindowLayer:
+    if type(layer) is DynamicSlidingWindowLayer and layer.sliding_window > 1:
         return SlidingRowsLayer(layer.sliding_window, limit)
     return RowsLayer(limit) if type(layer) is DynamicLayer else layer
 
