@@ -27,7 +27,7 @@ from llmcli.kv_rules import refuse_float, refuse_kv
 from llmcli.load_rules import INT8_DTYPE, QUANTIZED_SHARE
 from llmcli.units import bytes_text
 
-_CURE = "Use --quant nf4, a smaller model, or free memory first."
+_CURE = "Use --quant int4 (on a CPU) or nf4, a smaller model, or free memory first."
 _NO_QUANT = "Quantization may not support its shapes: --quant none."
 
 

@@ -189,7 +189,7 @@ class Serving:
     def _memory_cure(self, prompt: int) -> str:
         return (
             f"The prompt has {prompt} tokens, the weights take {bytes_text(self._loaded.info.weight_bytes)}: "
-            "shorten the prompt, lower --max-new-tokens, use --quant nf4 or a smaller model."
+            "shorten the prompt, lower --max-new-tokens, use --quant int4 (on a CPU) or nf4, or a smaller model."
         )
 
     def _trace(self, marks: Marks, prompt: int, match: Match, reason: FinishReason, error: LlmcliError | None) -> Trace:
