@@ -173,8 +173,10 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
         return most_rows(self.sliding_window)
 
     def _rows_for(self, tokens: int) -> int:
-        """Full windows have rows to spare, or every token would move them."""
-        return self._most if tokens >= self.sliding_window else min(self._most, bucket(tokens, self.limit))
+        """Full windows have rows to spare, or every token would move them; none are spared beyond the limit."""
+        if tokens < self.sliding_window:
+            return min(self._most, bucket(tokens, self.limit))
+        return self._most if self.limit is None else min(self._most, max(self.limit, tokens))
 
     def _slide(self) -> None:
         """Let go of what the next token does not see."""
@@ -183,6 +185,14 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
             held = int(self.keys.shape[-2])
             self.keys, self.values = self.keys.narrow(2, held - kept, kept), self.values.narrow(2, held - kept, kept)
         if not self.buffered:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take K and V out of the memory of a whole prompt: into the buffers, if there are any that suffice."""
+        if self.rows >= self.keys.shape[-2]:
+            self._place(self.buffers, self.keys, self.values)
+        else:
+            self.buffers = ()
             self.keys, self.values = self.keys.clone(), self.values.clone()
 
 
