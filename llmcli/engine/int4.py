@@ -35,6 +35,9 @@ _ALONE = (1 << 15) - 1
 Cores that work on layers of their own do not wait for each other.
 """
 
+_LEAST_STEP = torch.finfo(torch.float32).tiny
+"""What a weight's distance from the least of its group is divided by where all of the group are equal."""
+
 _LEFT_FREE = 1 << 30
 """Bytes that unpacked weights must leave free."""
 
@@ -90,7 +93,7 @@ class Int8Head(nn.Module):
 
 
 def _rows(x: torch.Tensor) -> torch.Tensor:
-    """x (..., in) as (rows, in), one after the other in memory as the kernels want them."""
+    """The rows (rows, in) of x (..., in), one after the other in memory as the kernels want them."""
     return x.reshape(-1, x.shape[-1]).contiguous()
 
 
@@ -183,8 +186,9 @@ def quantized(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     """
     groups = _wide(weight).view(weight.shape[0], -1, GROUP)
     low, high = groups.amin(-1), groups.amax(-1)
-    scale = ((high - low) / 15).clamp_min(1e-8)
-    groups.sub_(low[..., None]).div_(scale[..., None]).round_().clamp_(0, 15)
+    scale = (high - low) / 15
+    steps = scale.clamp_min(_LEAST_STEP)[..., None]
+    groups.sub_(low[..., None]).div_(steps).round_().clamp_(0, 15)
     return groups.view(weight.shape), scale, low + 8 * scale
 
 

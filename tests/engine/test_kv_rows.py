@@ -105,6 +105,7 @@ class Pair:
         shapes = ((self.batch, self.heads, held + more, dim) for dim in self.dims)
         self.ours.move_to(tuple(torch.full(shape, torch.nan, dtype=self.dtype) for shape in shapes))
         self.moved = True
+        assert self.ours.buffered
 
     def leave(self, _):
         buffers = self.ours.buffers
@@ -252,6 +253,27 @@ def test_two_caches_take_turns_in_one_set_of_buffers():
         for pair in (before, now):
             pair.check()
         assert now.ours.buffers is buffers
+
+
+def test_what_has_left_its_buffers_is_put_back_into_them():
+    pair = pair_of(None)
+    pair.update(4)
+    pair.move(3)
+    buffers = pair.ours.buffers
+    pair.reorder(0)
+    assert not pair.ours.buffered
+    pair.ours.move_to(buffers)
+    assert pair.ours.keys.data_ptr() == buffers[0].data_ptr()
+    pair.check()
+
+
+@pytest.mark.parametrize("limit", [None, 3, 4, 10, 16, 40])
+def test_a_buffer_is_large_enough_and_ends_at_the_limit(limit):
+    for rows in range(1, 65):
+        size = kv_rows.bucket(rows, limit)
+        assert size >= rows
+        assert size in {4, 8, 16, 32, 64, limit}
+        assert limit is None or rows > limit or size <= limit
 
 
 def cache_of(layer):
