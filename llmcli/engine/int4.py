@@ -36,7 +36,7 @@ Cores that work on layers of their own do not wait for each other.
 """
 
 _LEAST_STEP = torch.finfo(torch.float32).tiny
-"""What a weight's distance from the least of its group is divided by where all of the group are equal."""
+"""What weights are divided by where the step between their numbers is 0: all of a group are equal, or a row is 0."""
 
 _LEFT_FREE = 1 << 30
 """Bytes that unpacked weights must leave free."""
@@ -205,8 +205,8 @@ def _int8_head(linear: nn.Linear) -> Int8Head:
     scale = weight.new_empty(weight.shape[0])
     for rows in _runs(len(weight), _few(weight)):
         wide = _wide(weight[rows])
-        scale[rows] = (wide.abs().amax(-1) / 127).clamp_min(1e-8)
-        packed[rows] = wide.div_(scale[rows].float()[:, None]).round_().clamp_(-127, 127)
+        scale[rows] = wide.abs().amax(-1) / 127
+        packed[rows] = wide.div_(scale[rows].float().clamp_min(_LEAST_STEP)[:, None]).round_().clamp_(-127, 127)
     return Int8Head(packed, scale, linear.bias)
 
 
