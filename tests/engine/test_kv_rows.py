@@ -4,9 +4,11 @@ import dataclasses
 
 import pytest
 import torch
+from conversations import Conversation, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import tiny_model
+from speculating import Told, ask, drafting, record_choices
+from tiny_models import engine_of, tiny_model
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
@@ -313,3 +315,33 @@ def test_a_model_reads_its_buffers_as_it_reads_transformers_cache(model_type, ba
         assert (got - want).abs().max() <= 1e-5 * max(1.0, want.abs().max())
         at += count
     assert kv_bytes(ours) == kv_bytes(theirs)
+
+
+TYPES = ["llama", "gemma3_text", "gemma4_text", "gpt_oss", "mistral"]
+
+
+@pytest.mark.parametrize("model_type", TYPES)
+@pytest.mark.parametrize("spare", [1, SPARE, 20])
+def test_drafts_are_taken_back_as_from_a_cache_that_is_never_full(model_type, spare, monkeypatch):
+    model, prompt = tiny_model(model_type), list(range(2, 21))
+    record_choices(monkeypatch)
+    with monkeypatch.context() as ample:
+        ample.setattr(kv_rows, "FIRST_ROWS", 512)
+        ample.setattr(kv_rows, "_SPARE", 512)
+        plain = ask(engine_of(model), prompt, tokens=30)
+    monkeypatch.setattr(kv_rows, "_SPARE", spare)
+    drafting(monkeypatch, Told(plain.ids, wrong=3))
+    answer = ask(engine_of(model, speculate="ngram"), prompt, tokens=30)
+    assert 0 < answer.trace.accepted < answer.trace.drafted
+    same(answer, plain)
+
+
+@pytest.mark.parametrize("model_type", TYPES)
+def test_turns_that_cross_the_ends_of_buffers_answer_as_on_a_fresh_cache(model_type):
+    with Conversation(tiny_model(model_type)) as talk:
+        first = talk.both(range(2, 7), tokens=9)
+        second = [*range(2, 7), *first.ids, *range(40, 45)]
+        reply = talk.both(second, tokens=13)
+        assert reply.trace.cached > 0
+        talk.both([*second, *reply.ids, 50, 51], tokens=6)
+        talk.both([*second[:9], 60, 61], tokens=6)
