@@ -7,6 +7,7 @@ in 16 bits is faster than one that unpacks on the way.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -21,8 +22,20 @@ from llmcli.load_rules import int4_takes
 _FEW_ROWS = 17
 """Up to so many rows the packed weights are multiplied, above the unpacked ones: a step with drafts is a small one."""
 
-_AT_ONCE = 1 << 22
-"""Weights that are quantized at once."""
+_PACKED_ROWS = 64
+"""The kernel's order is one of so many rows, or of a part of them: whole runs of them are packed by themselves."""
+
+_TOGETHER = 1 << 20
+"""Weights that are packed at a time."""
+
+_ALONE = (1 << 15) - 1
+"""Weights that are worked on at a time: they stay in a core's own cache, and torch splits no more than them over cores.
+
+Cores that work on layers of their own do not wait for each other.
+"""
+
+_LEAST_STEP = torch.finfo(torch.float32).tiny
+"""What weights are divided by where the step between their numbers is 0: all of a group are equal, or a row is 0."""
 
 _LEFT_FREE = 1 << 30
 """Bytes that unpacked weights must leave free."""
@@ -55,7 +68,7 @@ class Int4Linear(nn.Module):
         rows = x.numel() // self.in_features
         if self.dense and rows > _FEW_ROWS:
             return F.linear(x, self.dense[0], self.bias)
-        flat = torch._weight_int4pack_mm_for_cpu(x.reshape(-1, self.in_features), self.packed, GROUP, self.scale_zero)
+        flat = torch._weight_int4pack_mm_for_cpu(_rows(x), self.packed, GROUP, self.scale_zero)
         out = flat.reshape(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
 
@@ -76,13 +89,18 @@ class Int8Head(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """See the class."""
-        flat = torch._weight_int8pack_mm(x.reshape(-1, self.in_features), self.packed, self.scale)
+        flat = torch._weight_int8pack_mm(_rows(x), self.packed, self.scale)
         out = flat.reshape(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
 
 
+def _rows(x: torch.Tensor) -> torch.Tensor:
+    """The rows (rows, in) of x (..., in), one after the other in memory as the kernels want them."""
+    return x.reshape(-1, x.shape[-1]).contiguous()
+
+
 def quantize_int4(model: Any, *, unpacked: bool) -> None:
-    """Replace the linear layers of `model`, whose weights are in memory, one after the other.
+    """Replace the linear layers of `model`, whose weights are in memory; those of each are let go of at once.
 
     Layers whose sizes the kernel does not take stay as they are. unpacked: keep unpacked weights for prompts as well,
     as long as memory lasts.
@@ -98,15 +116,18 @@ def hollow_int4(model: Any) -> None:
 def _replace(model: Any, packed_linear: _Packer, packed_head: _Packer) -> None:
     """Put packed layers in place of linear ones: one for all that share a weight, as those of tied blocks do."""
     head = model.get_output_embeddings()
-    places = defaultdict(list)
+    places: dict[tuple[int, int], list[tuple[nn.Module, str]]] = defaultdict(list)
     for parent, name, linear in _linears(model):
-        places[id(linear.weight), id(linear.bias)].append((parent, name, linear))
-    while places:  # what has been replaced is given up before the next one is packed
-        _, alike = places.popitem()
-        linear = alike[0][2]
+        places[id(linear.weight), id(linear.bias)].append((parent, name))
+
+    def replace(alike: list[tuple[nn.Module, str]]) -> None:
+        linear: Any = getattr(*alike[0])
         packed = packed_head(linear) if linear is head else packed_linear(linear)
-        for parent, name, _ in alike:
-            setattr(parent, name, packed)
+        for place in alike:
+            setattr(*place, packed)
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        list(pool.map(replace, places.values()))
 
 
 def _hollow_linear(linear: nn.Linear) -> Int4Linear:
@@ -128,63 +149,86 @@ def _linears(model: Any) -> Iterator[tuple[nn.Module, str, nn.Linear]]:
     head = model.get_output_embeddings()
     for parent in model.modules():
         for name, child in parent.named_children():
-            if type(child) is nn.Linear and (child is head or int4_takes(*child.weight.shape)):
+            if type(child) is nn.Linear and divides(*child.weight.shape, head=child is head):
                 yield parent, name, child
 
 
+def divides(out_features: int, in_features: int, *, head: bool = False) -> bool:
+    """Whether the kernels take a layer of these sizes: the 4-bit one, or that of the output head.
+
+    The latter checks nothing itself: it reads its input in runs of 16, and beyond the end where that leaves a rest.
+    """
+    return in_features % GROUP == 0 if head else int4_takes(out_features, in_features)
+
+
 def _int4_linear(linear: nn.Linear, *, unpacked: bool) -> Int4Linear:
-    numbers, scale, zero = quantized(linear.weight)
-    dtype = linear.weight.dtype
-    scale_zero = torch.stack((scale, zero), -1).transpose(0, 1).contiguous().to(dtype)
-    made = Int4Linear(torch._convert_weight_to_int4pack_for_cpu(numbers, 1), scale_zero, linear.bias)
-    room = linear.weight.numel() * dtype.itemsize + _LEFT_FREE
-    if unpacked and psutil.virtual_memory().available > room:
-        made.dense = (_unpacked(numbers, scale_zero),)
+    weight = linear.weight.detach()
+    out, wide = weight.shape
+    packed = torch.empty(out, wide // 2, dtype=torch.uint8)
+    made = Int4Linear(packed, weight.new_empty(wide // GROUP, out, 2), linear.bias)
+    if unpacked and psutil.virtual_memory().available > weight.nbytes + _LEFT_FREE:
+        made.dense = (torch.empty_like(weight),)
+    for rows in _runs(out, max(1, _TOGETHER // (wide * _PACKED_ROWS)) * _PACKED_ROWS):
+        packed[rows] = torch._convert_weight_to_int4pack_for_cpu(_numbers(weight, rows, made), 1)
     return made
 
 
+def _numbers(weight: torch.Tensor, rows: slice, made: Int4Linear) -> torch.Tensor:
+    """What is to be packed of some rows; their scales, zero points and unpacked weights go to `made`."""
+    numbers = torch.empty(weight[rows].shape, dtype=torch.int32)
+    for few in _runs(len(numbers), _few(weight)):
+        at = slice(rows.start + few.start, rows.start + few.stop)
+        steps, scale, zero = quantized(weight[at])
+        numbers[few] = steps
+        made.scale_zero[:, at, 0], made.scale_zero[:, at, 1] = scale.T, zero.T
+        for dense in made.dense:
+            dense[at] = _unpacked(steps, made.scale_zero[:, at])
+    return numbers
+
+
+def _few(weight: torch.Tensor) -> int:
+    return max(1, _ALONE // weight.shape[1])
+
+
+def _runs(rows: int, most: int) -> Iterator[slice]:
+    """All of `rows`, at most `most` at a time."""
+    return (slice(start, min(start + most, rows)) for start in range(0, rows, most))
+
+
 def quantized(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Numbers 0 … 15 (out, in), scales and zero points (out, in ÷ 32): the range of each group in 15 equal steps.
+    """Numbers 0 … 15 (out, in) in float32, scales and zero points (out, in ÷ 32): each group's range in 15 equal steps.
 
     A weight that was quantized in this way before, as ggml's Q4_1 is, falls on the same steps again.
     """
-    numbers = torch.empty(weight.shape, dtype=torch.int32)
-    scale, zero = torch.empty(2, weight.shape[0], weight.shape[1] // GROUP).unbind()
-    for rows in _blocks(weight):
-        numbers[rows], scale[rows], zero[rows] = _quantized_rows(weight[rows])
-    return numbers, scale, zero
-
-
-def _blocks(weight: torch.Tensor) -> Iterator[slice]:
-    """Some rows at a time: what is computed of them takes six times as much as they do in 16 bits."""
-    count = max(1, _AT_ONCE // weight.shape[1])
-    return (slice(first, first + count) for first in range(0, weight.shape[0], count))
-
-
-def _quantized_rows(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    groups = weight.float().reshape(weight.shape[0], -1, GROUP)
+    groups = _wide(weight).view(weight.shape[0], -1, GROUP)
     low, high = groups.amin(-1), groups.amax(-1)
-    scale = ((high - low) / 15).clamp_min(1e-8)
-    numbers = ((groups - low[..., None]) / scale[..., None]).round().clamp(0, 15)
-    return numbers.to(torch.int32).reshape(weight.shape), scale, low + 8 * scale
+    scale = (high - low) / 15
+    steps = scale.clamp_min(_LEAST_STEP)[..., None]
+    groups.sub_(low[..., None]).div_(steps).round_().clamp_(0, 15)
+    return groups.view(weight.shape), scale, low + 8 * scale
 
 
 def _unpacked(numbers: torch.Tensor, scale_zero: torch.Tensor) -> torch.Tensor:
+    """The weights that numbers (out, in) stand for, in float32; they take the numbers' place."""
     scale, zero = scale_zero.transpose(0, 1).float().unbind(-1)
-    weight = torch.empty(numbers.shape, dtype=scale_zero.dtype)
-    for rows in _blocks(weight):
-        steps = numbers[rows].unflatten(-1, (-1, GROUP)) - 8
-        weight[rows] = (steps * scale[rows, :, None] + zero[rows, :, None]).flatten(-2)
-    return weight
+    groups = numbers.view(numbers.shape[0], -1, GROUP)
+    return groups.sub_(8).mul_(scale[..., None]).add_(zero[..., None]).view(numbers.shape)
 
 
 def _int8_head(linear: nn.Linear) -> Int8Head:
-    scale, packed = torch.empty_like(linear.weight[:, 0]), torch.empty_like(linear.weight, dtype=torch.int8)
-    for rows in _blocks(packed):
-        weight = linear.weight[rows].float()
-        scale[rows] = (weight.abs().amax(-1) / 127).clamp_min(1e-8)
-        packed[rows] = (weight / scale[rows].float()[:, None]).round().clamp(-127, 127)
+    weight = linear.weight.detach()
+    packed = torch.empty(weight.shape, dtype=torch.int8)
+    scale = weight.new_empty(weight.shape[0])
+    for rows in _runs(len(weight), _few(weight)):
+        wide = _wide(weight[rows])
+        scale[rows] = wide.abs().amax(-1) / 127
+        packed[rows] = wide.div_(scale[rows].float().clamp_min(_LEAST_STEP)[:, None]).round_().clamp_(-127, 127)
     return Int8Head(packed, scale, linear.bias)
+
+
+def _wide(weight: torch.Tensor) -> torch.Tensor:
+    """A copy in float32 that may be overwritten."""
+    return torch.empty(weight.shape, dtype=torch.float32).copy_(weight)
 
 
 def int4_modules(model: Any) -> Iterator[Int4Linear | Int8Head]:

@@ -187,6 +187,14 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
             held = int(self.keys.shape[-2])
             self.keys, self.values = self.keys.narrow(2, held - kept, kept), self.values.narrow(2, held - kept, kept)
         if not self.buffered:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take K and V out of the memory of a whole prompt: into the buffers, if there are any that suffice."""
+        if self.rows >= self.keys.shape[-2]:
+            self._place(self.buffers, self.keys, self.values)
+        else:
+            self.buffers = ()
             self.keys, self.values = self.keys.clone(), self.values.clone()
 
 

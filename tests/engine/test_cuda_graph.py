@@ -33,7 +33,7 @@ ON_THE_HOST = {"phimoe"}
 @pytest.fixture
 def _small_buffers(monkeypatch):
     monkeypatch.setattr(kv_rows, "FIRST_ROWS", 8)
-    monkeypatch.setattr(kv_rows, "_SPARE", 4)
+    monkeypatch.setattr(kv_rows, "SPARE_ROWS", 4)
 
 
 def on_cuda(model_type, dtype=torch.float32, **more):

@@ -28,7 +28,7 @@ SAMPLED = {"temperature": 0.9, "top_k": 40, "top_p": 0.95, "min_p": 0.01, "seed"
 @pytest.fixture(autouse=True)
 def _small_buffers(monkeypatch):
     monkeypatch.setattr(kv_rows, "FIRST_ROWS", 8)
-    monkeypatch.setattr(kv_rows, "_SPARE", 4)
+    monkeypatch.setattr(kv_rows, "SPARE_ROWS", 4)
 
 
 def decode(path, prompt, steps, sampler):
