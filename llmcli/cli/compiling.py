@@ -73,7 +73,8 @@ def compile_beside(engine: "LocalEngine", say: Say) -> None:
 def tell_not_compiled(engine: "LocalEngine") -> None:
     """Say why the step that `--decode compiled` asks for does not serve a single question, for which none is made."""
     if engine.to_compile() is not None and allowed():
-        console.say("notice: decode is eager: no step has been compiled yet; `llmcli models compile` compiles it")
+        command = f"llmcli models compile --quant {engine.info.quant}"
+        console.say(f"notice: decode is eager: no step has been compiled yet; `{command}` compiles one")
     else:
         _tell_why(engine, 1, console.say)
 
