@@ -47,7 +47,7 @@ def compile_once(folder: Path) -> tuple[Path, Path]:
 def put(packages: Path) -> None:
     """Lay the packages where this test's program looks for them, as if it had just compiled them."""
     paths.cache_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
-    shutil.copytree(packages, store.root())
+    shutil.copytree(packages, store.root(), dirs_exist_ok=True)
 
 
 def instead_of(module: str, code: str, folder: Path) -> dict[str, str]:

@@ -33,7 +33,11 @@ def compiled_model(tmp_path_factory):
     """Directories of a tiny model and of the packages that hold its compiled step; see `compiled.put`."""
     import compiled
 
-    folder = tmp_path_factory.mktemp("compiled")
+    from llmcli.engine.compile.compiler import refusal
+
+    if reason := refusal():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("step")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LLMCLI_HOME", str(folder / "home"))
         return compiled.compile_once(folder)

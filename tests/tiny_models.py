@@ -86,6 +86,12 @@ _EXTRA = {
 }
 _WRAPPED = {"gemma3": "gemma3_text", "gemma4": "gemma4_text"}
 """Types whose language model has a config of its own inside."""
+_TOWER = {
+    "gemma3": {
+        "vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    }
+}
+"""What is beside it, where that is large by default."""
 
 
 def tiny_config(model_type: str, vocab_size: int = 300, **more):
@@ -95,7 +101,7 @@ def tiny_config(model_type: str, vocab_size: int = 300, **more):
     values |= {"vocab_size": vocab_size, "pad_token_id": None} | _EXTRA.get(inner, {})
     values |= {"bos_token_id": 0, "eos_token_id": 1} | more
     if inner != model_type:
-        values = {"text_config": {"model_type": inner, **values}}
+        values = {"text_config": {"model_type": inner, **values}} | _TOWER.get(model_type, {})
     return transformers.AutoConfig.for_model(model_type, **values)
 
 

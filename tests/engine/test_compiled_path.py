@@ -98,8 +98,11 @@ def test_the_turns_of_a_conversation_are_answered_as_by_eager_steps(model, open_
     engines = open_engine(model), open_engine(model, decode="eager")
     prompt, seeds = FIRST, {"temperature": 0.9, "top_p": 0.95, "seed": 7, "repetition_penalty": 1.2}
     for tokens, cancel, sampling in ((14, None, {}), (9, 5, {}), (12, None, seeds), (1, None, {}), (20, None, {})):
-        (ids, trace), got = ask(engines[0], prompt, tokens=tokens, cancel=cancel and After(cancel), **sampling), logits()
-        (same, plain), want = ask(engines[1], prompt, tokens=tokens, cancel=cancel and After(cancel), **sampling), logits()
+        answers = []
+        for engine in engines:
+            answer = ask(engine, prompt, tokens=tokens, cancel=cancel and After(cancel), **sampling)
+            answers.append((*answer, logits()))
+        (ids, trace, got), (same, plain, want) = answers
         assert ids == same
         assert (trace.decode_path, plain.decode_path) == ("compiled", "eager")
         assert (trace.cached, trace.steps, trace.finish_reason) == (plain.cached, plain.steps, plain.finish_reason)
@@ -292,7 +295,7 @@ class _Given:
 def test_what_the_compiler_says_is_kept_as_the_reason(compile_here, capfd):
     def build(_recipe, directory):
         (directory / store.CODE).write_bytes(b"half")
-        raise RuntimeError("C++ compile error\n\nCommand: g++ …\n\na.cpp:1:10: fatal error: Python.h: No such file\n  1 |")
+        raise RuntimeError("C++ compile error\n\nCommand: g++ …\n\na.cpp:1:10: fatal error: Python.h: No such file\n 1")
 
     package = compile_here(build)
     assert package.meta.reason == "RuntimeError: a.cpp:1:10: fatal error: Python.h: No such file"

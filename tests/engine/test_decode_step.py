@@ -16,12 +16,12 @@ from llmcli.prefill_rules import CONTINUABLE
 
 TYPES = sorted(CONTINUABLE)
 EXPORTED = {
-    "llama": {},
-    "gemma2": {},
+    "llama": {"num_hidden_layers": 2},
+    "gemma2": {"num_hidden_layers": 2},
     "gemma3_text": {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"]},
-    "gpt2": {},
+    "gpt2": {"n_layer": 2},
     "gpt_oss": {"num_hidden_layers": 2},
-    "mixtral": {},
+    "mixtral": {"num_hidden_layers": 2},
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from llmcli.engine.compile import child
+from llmcli.engine.compile.compiler import NAMED, compiler
 from llmcli.engine.compile.recipe import Recipe, encode
 from llmcli.paths import display, state_dir
 
@@ -23,10 +24,11 @@ def start(recipe: Recipe, *, low: bool) -> "subprocess.Popen[bytes]":
     Raises OSError.
     """
     state_dir().mkdir(mode=0o700, parents=True, exist_ok=True)
+    environment = {**os.environ, NAMED: compiler() or ""}
     command = [sys.executable, "-P", "-m", child.__name__, *([child.LOW] if low else [])]
     with (state_dir() / LOG).open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own program
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, start_new_session=True
         )
     assert process.stdin is not None  # noqa: S101 - it is a pipe
     process.stdin.write(encode(recipe))
