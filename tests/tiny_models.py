@@ -91,10 +91,6 @@ _TOWER = {
         "vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     }
 }
-    "gemma3": {
-        "vision_config": {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    }
-}
 """What is beside it, where that is large by default."""
 
 

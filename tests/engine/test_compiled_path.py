@@ -233,7 +233,9 @@ def test_a_step_that_is_slower_serves_only_those_who_ask_for_it(model, open_engi
 
 def test_a_directory_that_others_may_write_to(model, open_engine):
     store.root().chmod(0o770)
-    assert "could have been written by somebody else" in refused(open_engine, model)
+    reason = refused(open_engine, model)
+    assert reason.startswith(f"{store.root()} could have been written by somebody else")
+    assert reason.endswith(f"(Remove it: rm -r {store.root()})")
 
 
 @pytest.mark.parametrize("name", [store.CODE, store.CONSTANTS])

@@ -142,7 +142,7 @@ def test_a_link_is_not_followed(where, tmp_path):
     path = places[where]
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(LlmcliError, match="somebody else"):
+    with pytest.raises(LlmcliError, match="is a link"):
         store.find(RECIPE)
 
 

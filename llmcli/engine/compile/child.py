@@ -33,7 +33,9 @@ def main() -> None:
         with store.locked(recipe):
             if store.find(recipe) is None:
                 _make(recipe)
-    except (OSError, LlmcliError) as error:
+    except LlmcliError as error:
+        sys.exit(f"{error.message} ({error.hint})")
+    except OSError as error:
         sys.exit(str(error))
 
 

@@ -88,7 +88,7 @@ class CompiledSteps:
             if package is not None:
                 self._take(package, rows)
         except LlmcliError as error:
-            self._failed[rows] = error.message
+            self._failed[rows] = f"{error.message} ({error.hint})" if error.hint else error.message
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a package, the model runs without it
             self._failed[rows] = f"the compiled step cannot be loaded: {' '.join(str(error).split())[:300]}"
 

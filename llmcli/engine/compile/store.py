@@ -178,11 +178,16 @@ def _require_private(path: Path) -> None:
     if os.name != "posix" or not os.path.lexists(path):
         return
     found = path.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(found.st_mode):
+        raise LlmcliError(f"{path} is a link: compiled code is taken from its own place only", _remove())
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise LlmcliError(
-            f"{path} could have been written by somebody else, and holds compiled code: it is not used",
-            f"Remove it: rm -r {paths.display(root())}",
+            f"{path} could have been written by somebody else, and holds compiled code: it is not used", _remove()
         )
+
+
+def _remove() -> str:
+    return f"Remove it: rm -r {paths.display(root())}"
 
 
 def _keep_below_cap(newest: Path) -> None:
