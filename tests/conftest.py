@@ -28,6 +28,21 @@ def home(tmp_path_factory, monkeypatch):
     return folder
 
 
+@pytest.fixture(scope="session")
+def compiled_model(tmp_path_factory):
+    """Directories of a tiny model and of the packages that hold its compiled step; see `compiled.put`."""
+    import compiled
+
+    from llmcli.engine.compile.compiler import refusal
+
+    if reason := refusal():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("step")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLMCLI_HOME", str(folder / "home"))
+        return compiled.compile_once(folder)
+
+
 @pytest.fixture(autouse=True)
 def every_record_adds_up(monkeypatch):
     """The law of phases, held against every record that any test makes: each second has exactly one name."""

@@ -9,6 +9,7 @@ from llmcli.chat.interrupt import cancel_on_interrupt
 from llmcli.chat.prompt import read_messages
 from llmcli.chat.sampling import greedy_notice, resolve_sampling
 from llmcli.chat.screen import screen_for
+from llmcli.cli.compiling import tell_not_compiled
 from llmcli.cli.fetching import find
 from llmcli.cli.figures import show_figures
 from llmcli.cli.opening import open_engine
@@ -30,6 +31,8 @@ def ask(question: Question) -> None:
     messages = read_messages(question.sources, lambda text: console.say(f"notice: {text}"))
     asked = time.perf_counter()
     engine = open_engine(located, question.loading)
+    if question.loading.decode == "compiled":
+        tell_not_compiled(engine)
     if question.sources.system and not engine.info.system_role:
         console.say(NO_SYSTEM_ROLE)
     entry = located.entry.sampling if located.entry else SamplingOptions()

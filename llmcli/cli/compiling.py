@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from llmcli import console
 from llmcli.engine.compile import launch
 from llmcli.engine.compile.compiler import allowed, refusal
-from llmcli.paths import display, state_dir
 
 if TYPE_CHECKING:
     from llmcli.engine.local import LocalEngine
@@ -34,7 +33,7 @@ def compile_first(engine: "LocalEngine", rows: int = 1) -> bool:
             console.say(f"notice: decode is eager: the compiler cannot be started: {error}")
             return False
         if engine.to_compile(rows) is not None:
-            console.say(f"notice: decode is eager: compiling failed; {display(state_dir() / launch.LOG)} says how")
+            console.say(f"notice: decode is eager: compiling failed: {launch.last_words()}")
             return False
     _tell_why(engine, rows, console.say)
     return engine.why_eager(rows) is None
@@ -56,7 +55,9 @@ def compile_beside(engine: "LocalEngine", say: Say) -> None:
         return
 
     def done() -> None:
-        if engine.to_compile() is None and engine.info.decode_path == "compiled":
+        if engine.to_compile() is not None:
+            say(f"notice: decode is eager: compiling failed: {launch.last_words()}")
+        elif engine.info.decode_path == "compiled":
             say("the decode step is compiled: the next answer is faster")
         else:
             _tell_why(engine, 1, say)
@@ -67,6 +68,15 @@ def compile_beside(engine: "LocalEngine", say: Say) -> None:
         say(f"notice: decode is eager: the compiler cannot be started: {error}")
         return
     say("compiling the decode step beside the conversation, once; answers are eager until then")
+
+
+def tell_not_compiled(engine: "LocalEngine") -> None:
+    """Say why the step that `--decode compiled` asks for does not serve a single question, for which none is made."""
+    if engine.to_compile() is not None and allowed():
+        command = f"llmcli models compile --quant {engine.info.quant}"
+        console.say(f"notice: decode is eager: no step has been compiled yet; `{command}` compiles one")
+    else:
+        _tell_why(engine, 1, console.say)
 
 
 def _tell_why(engine: "LocalEngine", rows: int, say: Say) -> None:

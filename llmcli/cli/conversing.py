@@ -94,6 +94,7 @@ def _reader(loading: Loading, name: str, announced: Once, notes: Notes) -> Reade
 
     def begin() -> None:
         loading.begin(done)
+        notes.offer(reader)
 
     reader: Reader
     if console.plain(sys.stdout) or console.plain(sys.stderr):

@@ -1,5 +1,6 @@
 """`llmcli models compile`, and what `models show` tells of compiled decode steps."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def compile_model(model: str | None, options: ModelOptions, rows: int) -> None:
         if not engine.compilable:
             reason = engine.why_eager(rows)
             raise ModelError(f"{located.name} cannot be compiled: {reason}", "It runs with --decode eager.")
+        engine.compile_again(rows)
         if not compile_first(engine, rows):
             raise ModelError(f"{located.name}: the decode step was not compiled", "The line above says why.")
         console.say(f"{located.name}: the decode step is compiled{'' if rows == 1 else f' for batches of {rows}'}")
@@ -48,11 +50,12 @@ def words(package: store.Package) -> str:
     """`int4 (bfloat16), 2 threads, 4.6 MiB: 5.9 ms a step, eager 11.8 ms`."""
     meta = package.meta
     recipe = meta.recipe
-    weights = recipe["dtype"] if recipe["quant"] == "none" else f"{recipe['quant']} ({recipe['dtype']})"
-    batch = "" if recipe["rows"] == 1 else f", batch {recipe['rows']}"
-    what = f"{weights}{batch}, {recipe['threads']} threads, {bytes_text(package.bytes)}"
+    weights = recipe.dtype if recipe.quant == "none" else f"{recipe.quant} ({recipe.dtype})"
+    batch = "" if recipe.rows == 1 else f", batch {recipe.rows}"
+    threads = f"{recipe.threads} thread{'' if recipe.threads == 1 else 's'}"
+    what = f"{weights}{batch}, {threads}, {bytes_text(package.bytes)}"
     if meta.reason is not None:
-        return f"{weights}{batch}: cannot be compiled: {meta.reason}"
+        return f"{weights}{batch}, {threads}: compiling failed: {meta.reason}; `llmcli models compile` tries again"
     if meta.versions != versions():
         made = ", ".join(f"{name} {version}" for name, version in meta.versions.items())
         return f"{what}: not in use, made by {made}"
@@ -65,7 +68,7 @@ def record(package: store.Package) -> dict[str, Any]:
     """The same for programs."""
     meta = package.meta
     return {
-        **meta.recipe,
+        **asdict(meta.recipe),
         "bytes": package.bytes,
         "versions": meta.versions,
         "in_use": meta.reason is None and meta.versions == versions(),

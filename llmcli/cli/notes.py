@@ -1,8 +1,7 @@
-"""Lines that other threads have for the person: said above the prompt, or after the answer that is running."""
+"""Lines that other threads have for the person: said above the prompt, or when there is one again."""
 
 import threading
 from collections.abc import Callable
-from functools import partial
 
 from llmcli.chat.reader import Reader
 
@@ -16,12 +15,15 @@ class Notes:
         self._waiting: list[str] = []
 
     def add(self, text: str, reader: Reader) -> None:
-        """Say `text` above the line that is being typed, or when the running answer has ended; from any thread."""
-        if reader.waiting:
-            reader.above(partial(self._say, text))
-            return
+        """Say `text` above the line that is being typed, or keep it until one is; from any thread."""
         with self._lock:
             self._waiting.append(text)
+        reader.above(self.flush)
+
+    def offer(self, reader: Reader) -> None:
+        """A line is being typed: say what has been waiting, if anything has, above it."""
+        if self._waiting:
+            reader.above(self.flush)
 
     def flush(self) -> None:
         """Say what has been waiting."""

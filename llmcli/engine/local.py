@@ -83,6 +83,12 @@ class LocalEngine:
 
         return self._thread.call(job)
 
+    def compile_again(self, rows: int = 1) -> None:
+        """Forget a compiled step for batches of `rows` that could not be made or used: it has to be compiled anew."""
+        steps = self._loaded.compiled
+        if steps is not None:
+            self._thread.call(lambda: steps.forget(rows))
+
     @property
     def compilable(self) -> bool:
         """Whether decode of a model like this one may be compiled, and is to be."""

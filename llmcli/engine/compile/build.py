@@ -33,12 +33,20 @@ def build(recipe: Recipe, directory: Path) -> Meta:
     if recipe.rows == 1:
         write_out_linears(module)
     constants = _compile(module, program.example_inputs[0], directory / CODE)
+    _require_all(module, constants)
     given = {name: kind_of(tensor) for name, tensor in tensors_of(step).items()}
     save_file(
         {name: tensor.detach().clone().contiguous() for name, tensor in constants.items() if name not in given},
         directory / CONSTANTS,
     )
     return Meta(facts(recipe), versions(), time.perf_counter() - started, given)
+
+
+def _require_all(module: Any, constants: dict[str, torch.Tensor]) -> None:
+    """Raise RuntimeError when the compiler has written values of the skeleton, which mean nothing, into the code."""
+    read = {node.target for node in module.graph.nodes if node.op == "get_attr" and node.users}
+    if lost := sorted(read - constants.keys()):
+        raise RuntimeError(f"the compiled step does not read {', '.join(lost[:3])}")
 
 
 def _compile(module: Any, example: tuple[Any, ...], path: Path) -> dict[str, torch.Tensor]:
@@ -51,6 +59,10 @@ def _compile(module: Any, example: tuple[Any, ...], path: Path) -> dict[str, tor
         "aot_inductor.package_constants_in_so": False,
         "aot_inductor.package_constants_on_disk_format": "pickle_weights",
         "realize_opcount_threshold": _LONGEST_EXPRESSION,
+        # Weights of the skeleton have no values that could be written into the code.
+        "always_keep_tensor_constants": True,
+        "joint_graph_constant_folding": False,
+        "aot_inductor.precompile_headers": False,  # takes longer than it saves where nothing is compiled twice
     }
     made: Any = aot_compile(module, example, options=options)
     package_aoti(str(path), [one for one in made if isinstance(one, str)])

@@ -6,34 +6,48 @@ package behind, or one that says why there can be none.
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
+import traceback
 import warnings
 from pathlib import Path
-
-import filelock
+from typing import NoReturn
 
 from llmcli.engine.compile import recipe as recipes
 from llmcli.engine.compile import store
 from llmcli.engine.compile.recipe import Recipe
+from llmcli.errors import LlmcliError
 
 LOW = "--low"
-"""Run at the lowest priority, and leave the work to a process that does it already."""
+"""Run at the lowest priority."""
 
 
 def main() -> None:
-    """Compile, unless that has been done."""
+    """Compile, unless another process has done it meanwhile. What keeps it from that is the last line on stderr."""
     recipe = recipes.decode(sys.stdin.buffer.read())
-    low = LOW in sys.argv
-    if low and hasattr(os, "nice"):
+    if LOW in sys.argv and hasattr(os, "nice"):
         os.nice(19)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        with store.locked(recipe):
+            if store.find(recipe) is None:
+                _make(recipe)
+    except LlmcliError as error:
+        sys.exit(f"{error.message} ({error.hint})")
+    except OSError as error:
+        sys.exit(str(error))
+
+
+def _end(_number: int, _frame: object) -> NoReturn:
+    """Leave in order, so that the workplace goes."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _make(recipe: Recipe) -> None:
     scratch = store.workplace()
     try:
-        with filelock.FileLock(store.root() / f".{recipe.key}.lock", blocking=not low):
-            if store.find(recipe) is None:
-                _compile(recipe, scratch)
-    except filelock.Timeout:
-        return
+        _compile(recipe, scratch)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -49,12 +63,21 @@ def _compile(recipe: Recipe, scratch: Path) -> None:
         quiet()
         warnings.simplefilter("ignore")
         meta = build(recipe, made)
+    except OSError:  # the disk is full: another time it may be better
+        raise
     except Exception as error:  # noqa: BLE001 - whatever torch raises is the reason
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        traceback.print_exc()
         shutil.rmtree(made)
         made.mkdir(mode=0o700)
-        meta = store.Meta(recipes.facts(recipe), recipes.versions(), 0.0, reason=reason)
+        meta = store.Meta(recipes.facts(recipe), recipes.versions(), 0.0, reason=_reason(error))
     store.publish(recipe, made, meta)
+
+
+def _reason(error: Exception) -> str:
+    """One line: of what a C++ compiler says, its first error."""
+    text = str(error)
+    told = next((line for line in text.splitlines() if "error:" in line), text)
+    return f"{type(error).__name__}: {' '.join(told.split())[:300]}"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ import shutil
 SWITCH = "LLMCLI_COMPILE"
 """`off` in this environment variable keeps llmcli from compiling anything."""
 
+NAMED = "CXX"
+"""The environment variable that names the C++ compiler, for torch as well."""
+
 _NAMES = ("g++", "clang++", "c++")
 
 
@@ -15,14 +18,14 @@ def allowed() -> bool:
 
 
 def compiler() -> str | None:
-    """The C++ compiler that torch would call, None where there is none."""
-    named = os.environ.get("CXX")
-    names = (named, *_NAMES) if named else _NAMES
-    return next((path for name in names if (path := shutil.which(name))), None)
+    """The C++ compiler to call: what CXX names, else the first of the usual ones. None where there is none."""
+    named = os.environ.get(NAMED)
+    return next((path for name in ((named,) if named else _NAMES) if (path := shutil.which(name))), None)
 
 
 def refusal() -> str | None:
     """Why nothing can be compiled here, None where it can."""
-    if compiler() is None:
-        return "there is no C++ compiler here (g++ or clang++)"
-    return None
+    if compiler() is not None:
+        return None
+    named = os.environ.get(NAMED)
+    return f"{NAMED}={named} is no C++ compiler" if named else "there is no C++ compiler here (g++ or clang++)"

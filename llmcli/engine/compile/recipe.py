@@ -4,7 +4,6 @@ import hashlib
 import importlib.metadata
 import platform
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import msgspec
 
@@ -18,9 +17,8 @@ FORMAT = 1
 class Recipe:
     """All that the compiled code depends on; a package serves exactly one.
 
-    config: the text of the model's config.json. kinds: names of tensors whose dtype is not `dtype`, with theirs.
-    attention windows and shapes follow from the config. cpu: what the machine's instructions are called by torch.
-    rows: sequences of a batch. device: cpu or cuda.
+    config: the text of config.json, from which shapes and attention windows follow. rows: sequences of a batch. cpu:
+    what `cpu_name` calls the instructions. kinds: names of tensors whose dtype is not `dtype`, with theirs.
     """
 
     config: str
@@ -64,8 +62,18 @@ def decode(data: bytes) -> Recipe:
     return msgspec.json.decode(data, type=Recipe)
 
 
-def facts(recipe: Recipe) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a person is told of a recipe; the fields are those of `Recipe`."""
+
+    quant: str
+    dtype: str
+    rows: int
+    threads: int
+    cpu: str
+    device: str
+
+
+def facts(recipe: Recipe) -> Facts:
     """What a person is told of it."""
-    told = asdict(recipe)
-    del told["config"], told["kinds"]
-    return told
+    return Facts(recipe.quant, recipe.dtype, recipe.rows, recipe.threads, recipe.cpu, recipe.device)

@@ -32,10 +32,18 @@ def skeleton(recipe: Recipe) -> tuple[Any, Any]:
         hollow_int4(model)
     _set_kinds(model, recipe)
     cache = new_cache(model.config)
-    forward(model, torch.zeros((recipe.rows, EXAMPLE_TOKENS), dtype=torch.long, device="meta"), cache)
+    _fill(cache, model, recipe.rows)
     _give_memory(cache, recipe.device)
     model.set_attn_implementation(NAME)
     return model.to_empty(device=recipe.device), cache
+
+
+def _fill(cache: Any, model: Any, rows: int) -> None:
+    """Run EXAMPLE_TOKENS of each row; the experts of a mixture in the way that takes any dtype on the meta device."""
+    own = model.get_experts_implementation()
+    model.set_experts_implementation("batched_mm")
+    forward(model, torch.zeros((rows, EXAMPLE_TOKENS), dtype=torch.long, device="meta"), cache)
+    model.set_experts_implementation(own)
 
 
 def _set_kinds(model: Any, recipe: Recipe) -> None:

@@ -87,13 +87,20 @@ class CompiledSteps:
             package = store.find(self._recipe(rows))
             if package is not None:
                 self._take(package, rows)
-        except (LlmcliError, OSError, RuntimeError, ValueError) as error:
-            self._failed[rows] = " ".join(str(error).split())[:300]
+        except LlmcliError as error:
+            self._failed[rows] = f"{error.message} ({error.hint})" if error.hint else error.message
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a package, the model runs without it
+            self._failed[rows] = f"the compiled step cannot be loaded: {' '.join(str(error).split())[:300]}"
+
+    def forget(self, rows: int) -> None:
+        """Throw away what cannot be used, so that it is made anew."""
+        if self._failed.pop(rows, None) is not None:
+            store.discard(self._recipe(rows))
 
     @torch.inference_mode()
     def _take(self, package: Package, rows: int) -> None:
         if package.meta.reason is not None:
-            self._failed[rows] = package.meta.reason
+            self._failed[rows] = f"compiling failed: {package.meta.reason}"
             return
         trial = _Trial(self._model, rows)
         step = CompiledStep(package, self._model, windows_of(trial.cache))

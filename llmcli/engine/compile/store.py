@@ -11,18 +11,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import filelock
 import msgspec
+import psutil
 
 from llmcli import paths
-from llmcli.engine.compile.recipe import Recipe
+from llmcli.engine.compile.recipe import Facts, Recipe
 from llmcli.errors import LlmcliError
 
 CODE, CONSTANTS, META = "step.pt2", "constants.safetensors", "meta.json"
 CAP_BYTES = 1 << 30
 """All packages together; those that have not been used for longest go first."""
 
+_MAKING = ".making-"
+"""How the names of workplaces begin; the number of their process follows."""
+
 _ABANDONED = 24 * 3600
-"""Seconds after which a package in the making is taken for left behind."""
+"""Seconds after which a workplace is left behind, whoever has the number of its process by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Meta:
     compiled. eager_ms, compiled_ms: what a step took when it was first loaded, None until then.
     """
 
-    recipe: dict[str, str | int]
+    recipe: Facts
     versions: dict[str, str]
     seconds: float
     tensors: dict[str, str] = field(default_factory=dict)
@@ -90,27 +95,44 @@ def find(recipe: Recipe) -> Package | None:
     Raises LlmcliError when somebody else could have written it: its code runs with the user's rights.
     """
     directory = place_of(recipe)
+    for path in (root(), directory.parent, directory, *(directory / name for name in (META, CODE, CONSTANTS))):
+        _require_private(path)
     if not directory.is_dir():
         return None
-    for path in (root(), directory.parent, directory, *directory.iterdir()):
-        _require_private(path)
     package = _read(directory)
     if package is None or not _whole(package):
-        shutil.rmtree(directory, ignore_errors=True)
+        discard(recipe)
         return None
     with suppress(OSError):
         os.utime(directory)
     return package
 
 
+def discard(recipe: Recipe) -> None:
+    """Remove the recipe's package, if there is one and it can be removed."""
+    shutil.rmtree(place_of(recipe), ignore_errors=True)
+
+
+def locked(recipe: Recipe) -> filelock.BaseFileLock:
+    """Held by the one process that makes the recipe's package; the others wait. Raises OSError, LlmcliError."""
+    root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    _require_private(root())
+    return filelock.FileLock(root() / f".{recipe.key}.lock", poll_interval=0.2)
+
+
 def workplace() -> Path:
     """A new directory beside the packages, to make one in; only the user may look into it. Raises OSError."""
-    root().mkdir(parents=True, exist_ok=True)
-    root().chmod(0o700)
-    for left in root().glob(".making-*"):
-        if time.time() - left.stat().st_mtime > _ABANDONED:
-            shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=".making-", dir=root()))
+    for left in root().glob(f"{_MAKING}*"):
+        with suppress(OSError):
+            if _abandoned(left):
+                shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_MAKING}{os.getpid()}-", dir=root()))
+
+
+def _abandoned(left: Path) -> bool:
+    """Whether the process whose workplace this is has ended without removing it."""
+    pid = left.name.removeprefix(_MAKING).partition("-")[0]
+    return time.time() - left.stat().st_mtime > _ABANDONED or not (pid.isdecimal() and psutil.pid_exists(int(pid)))
 
 
 def publish(recipe: Recipe, made: Path, meta: Meta) -> Package:
@@ -121,7 +143,8 @@ def publish(recipe: Recipe, made: Path, meta: Meta) -> Package:
     _write(made / META, msgspec.json.encode(meta))
     shutil.rmtree(directory, ignore_errors=True)
     made.rename(directory)
-    _keep_below_cap(directory)
+    with suppress(OSError):  # another process removes what is too much as well
+        _keep_below_cap(directory)
     return Package(directory, meta)
 
 
@@ -142,7 +165,9 @@ def _read(directory: Path) -> Package | None:
 
 
 def _whole(package: Package) -> bool:
-    """Whether every file is as it was written."""
+    """Whether every file is there, as it was written."""
+    if package.meta.reason is None and not {CODE, CONSTANTS} <= package.meta.sha256.keys():
+        return False
     try:
         return all(_sha256(package.directory / name) == sum_ for name, sum_ in package.meta.sha256.items())
     except OSError:
@@ -150,14 +175,19 @@ def _whole(package: Package) -> bool:
 
 
 def _require_private(path: Path) -> None:
-    if os.name != "posix":
+    if os.name != "posix" or not os.path.lexists(path):
         return
     found = path.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(found.st_mode):
+        raise LlmcliError(f"{path} is a link: compiled code is taken from its own place only", _remove())
+    if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise LlmcliError(
-            f"{path} could have been written by somebody else, and holds compiled code: it is not used",
-            f"Remove it: rm -r {paths.display(root())}",
+            f"{path} could have been written by somebody else, and holds compiled code: it is not used", _remove()
         )
+
+
+def _remove() -> str:
+    return f"Remove it: rm -r {paths.display(root())}"
 
 
 def _keep_below_cap(newest: Path) -> None:
