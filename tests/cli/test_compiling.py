@@ -181,7 +181,7 @@ def test_what_was_asked_for_and_cannot_be_is_eager_with_one_notice(llmcli, model
     for command, more in (("chat", ("--json", *ASK)), ("bench", ("--format", "json", *BENCH))):
         ran = llmcli(command, tiny, *more, *quantized, "--decode", "compiled")
         assert ran.code == 0, ran.err
-        assert ran.err.count("eager") == 1
+        assert ran.err.count("decode is eager") == 1
         assert "notice: --decode compiled: K and V are quantized; decode is eager" in ran.err.splitlines()
         assert ran.json()["model"]["decode_path"] == "eager"
         assert "eager" not in llmcli(command, tiny, *more, *quantized).err
@@ -204,7 +204,7 @@ def test_one_question_compiles_nothing_and_takes_what_exists(llmcli, model, comp
     assert (ran.code, ran.json()["model"]["decode_path"]) == (0, "eager")
     told = "notice: decode is eager: no step has been compiled yet; `llmcli models compile --quant none` compiles one"
     assert (told in ran.err.splitlines()) == bool(flags)
-    assert ran.err.count("eager") == len(flags) // 2
+    assert ran.err.count("decode is eager") == len(flags) // 2
     assert not store.root().exists()
     compiled.put(compiled_model[1])
     ran = llmcli("chat", model, *ASK, "--json", *flags)

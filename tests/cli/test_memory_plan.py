@@ -358,13 +358,13 @@ def info(**more):
         (
             {},
             "Q4_1",
-            "GGUF Q4_1, loaded as bfloat16 · cpu, 2 threads · attention sdpa · context 8192 (model)",
+            "GGUF Q4_1, loaded as bfloat16 · cpu, 2 threads · attention sdpa · decode eager · context 8192 (model)",
         ),
-        ({"threads": 1}, None, "bfloat16 · cpu, 1 thread · attention sdpa · context 8192 (model)"),
+        ({"threads": 1}, None, "bfloat16 · cpu, 1 thread · attention sdpa · decode eager · context 8192 (model)"),
         (
             {"quant": "nf4", "device": "cuda:0", "context_limit": 9, "context_bound_by": "free memory"},
             "Q4_K",
-            "GGUF Q4_K, loaded as nf4 (bfloat16) · cuda:0 · attention sdpa · context 9 (free memory)",
+            "GGUF Q4_K, loaded as nf4 (bfloat16) · cuda:0 · attention sdpa · decode eager · context 9 (free memory)",
         ),
     ],
 )

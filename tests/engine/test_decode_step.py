@@ -61,6 +61,7 @@ class Beside:
             arguments.wrote()
             self.ids = obey(got, forward(self.model, self.ids, self.plain))
             self.held += 1
+        arguments.commit()
         assert self.cache.get_seq_length() == self.plain.get_seq_length() == self.held
 
     @torch.no_grad()
