@@ -10,8 +10,10 @@ from llmcli.engine.cache import new_cache
 from llmcli.engine.compile.linear import write_out_linears
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
+from llmcli.engine.compile.steps import recipe_maker
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.step import NAME, Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
+from llmcli.engine.int4 import quantize_int4
 from llmcli.prefill_rules import CONTINUABLE
 
 TYPES = sorted(CONTINUABLE)
@@ -143,20 +145,35 @@ def test_a_batch_keeps_its_linear_layers():
     beside.steps(3)
 
 
+def kinds(model):
+    """Data types and shapes of all tensors that a step of `model` reads."""
+    windows = windows_of(new_cache(model.config))
+    return {name: kind_of(tensor) for name, tensor in tensors_of(DecodeStep(model, windows)).items()}
+
+
 @pytest.mark.parametrize("model_type", TYPES)
 def test_a_skeleton_has_the_shapes_of_the_model(model_type):
     model = tiny_model(model_type)
     own = model.get_experts_implementation()
-    recipe = Recipe(model.config.to_json_string(), "none", "float32", 2, 1, "any")
-    hollow, cache = skeleton(recipe)
+    hollow, cache = skeleton(Recipe(model.config.to_json_string(), "none", "float32", 2, 1, "any"))
     real = new_cache(model.config)
     with torch.no_grad():
         forward(model, torch.zeros((2, EXAMPLE_TOKENS), dtype=torch.long), real)
     assert windows_of(cache) == windows_of(real)
     assert [kind_of(layer.keys) for layer in cache.layers] == [kind_of(layer.keys) for layer in real.layers]
-    kinds = [
-        {name: kind_of(tensor) for name, tensor in tensors_of(DecodeStep(one, windows_of(real))).items()}
-        for one in (hollow, model)
-    ]
-    assert kinds[0] == kinds[1]
+    assert kinds(hollow) == kinds(model)
     assert hollow.get_experts_implementation() == own
+
+
+def test_a_skeleton_is_quantized_and_mixed_as_the_model_is(tmp_path):
+    model = tiny_model("llama", vocab_size=258, hidden_size=64, head_dim=16, intermediate_size=72)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.bfloat16()
+    quantize_int4(model, unpacked=False)
+    model.model.norm.float()
+    (tmp_path / "config.json").write_text(model.config.to_json_string())
+    recipe = recipe_maker(tmp_path, model, "int4")(1)
+    assert (recipe.dtype, recipe.kinds) == ("bfloat16", (("model.norm.weight", "float32"),))
+    found = kinds(skeleton(recipe)[0])
+    assert found == kinds(model)
+    assert sum("uint8" in kind for kind in found.values()) == 12  # those of 72 cannot be
