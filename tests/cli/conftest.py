@@ -10,6 +10,7 @@ from programs import run_llmcli
 from tiny_models import saved_model
 
 from llmcli.cli import app
+from llmcli.engine.compile import launch
 
 
 @pytest.fixture(scope="session")
@@ -138,3 +139,26 @@ def nvml(monkeypatch):
         monkeypatch.setitem(sys.modules, "pynvml", fake)
 
     return find
+
+
+@pytest.fixture
+def compilable(compiled_model, monkeypatch):
+    """A model whose step could be compiled, and may be."""
+    monkeypatch.setenv("LLMCLI_COMPILE", "")
+    return compiled_model[0]
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch):
+    """No process is started that compiles."""
+
+    def start(*_arguments, **_more):
+        raise AssertionError("a compiler was started")
+
+    monkeypatch.setattr(launch, "start", start)
+
+
+@pytest.fixture
+def no_compiler(monkeypatch, tmp_path, nothing_starts):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)

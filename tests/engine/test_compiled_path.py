@@ -1,14 +1,8 @@
 """A step that is really compiled: found, given the model's weights, checked, and as true as the eager one."""
 
-import dataclasses
-import errno
 import json
-import os
 import shutil
-import signal
-import sys
 import threading
-import time
 
 import compiled
 import pytest
@@ -21,8 +15,8 @@ from tiny_models import greedy
 import llmcli.engine.compile.build
 import llmcli.engine.serve
 from llmcli.engine import kv_rows
-from llmcli.engine.compile import child, launch, store
 from llmcli.engine.compile import recipe as recipes
+from llmcli.engine.compile import store
 from llmcli.engine.sample import Sampler
 from llmcli.engine.start import start_engine
 from llmcli.inference import GenerateRequest, Piece
@@ -258,119 +252,3 @@ def test_a_step_that_could_not_be_compiled_is_tried_again_only_when_asked(model,
     engine.compile_again()
     assert engine.to_compile() == recipe
     assert not directory.exists()
-
-
-# The process that compiles
-
-
-@pytest.fixture
-def compile_here(model, open_engine, monkeypatch):
-    """Run what the process runs, with `build` replaced."""
-    engine = open_engine(model)
-    recipe = dataclasses.replace(engine._loaded.compiled.recipe(1), cpu="another")
-    handler = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
-    monkeypatch.setattr(sys, "argv", ["child"])
-
-    def run(build):
-        monkeypatch.setattr(llmcli.engine.compile.build, "build", build)
-        monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": _Given(recipes.encode(recipe))}))
-        try:
-            child.main()
-        finally:
-            child.tempfile.tempdir = None
-        return store.find(recipe)
-
-    yield run
-    signal.signal(signal.SIGTERM, handler)
-    assert not list(store.root().glob(".making-*"))
-
-
-class _Given:
-    def __init__(self, data):
-        self._data = data
-
-    def read(self):
-        return self._data
-
-
-def test_what_the_compiler_says_is_kept_as_the_reason(compile_here, capfd):
-    def build(_recipe, directory):
-        (directory / store.CODE).write_bytes(b"half")
-        raise RuntimeError("C++ compile error\n\nCommand: g++ …\n\na.cpp:1:10: fatal error: Python.h: No such file\n 1")
-
-    package = compile_here(build)
-    assert package.meta.reason == "RuntimeError: a.cpp:1:10: fatal error: Python.h: No such file"
-    assert not package.code.exists()
-    assert "Traceback" in capfd.readouterr().err
-
-
-def test_a_full_disk_is_no_reason_for_ever(compile_here):
-    def build(_recipe, _directory):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(SystemExit, match="No space left on device"):
-        compile_here(build)
-
-
-def test_what_another_process_has_made_meanwhile_is_taken(compile_here):
-    compile_here(lambda recipe, _: store.Meta(recipes.facts(recipe), recipes.versions(), 1.0, reason="first"))
-    assert compile_here(None).meta.reason == "first"
-
-
-STUCK = """
-import os, time
-with open(os.environ["MARK"] + ".part", "w") as file:
-    file.write(f"{os.getpid()} {os.getsid(0)} {os.nice(0)}")
-os.rename(os.environ["MARK"] + ".part", os.environ["MARK"])
-time.sleep(60)
-"""
-"""Instead of compiling, tell who one is and take a minute."""
-
-
-@pytest.fixture
-def stuck(model, open_engine, tmp_path, monkeypatch):
-    """The recipe for a process that never comes to an end, and the file that tells of it."""
-    mark = tmp_path / "mark"
-    for name, value in compiled.instead_of("llmcli.engine.compile.build", STUCK, tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MARK", str(mark))
-    return dataclasses.replace(open_engine(model)._loaded.compiled.recipe(1), cpu="another"), mark
-
-
-def wait_for(mark):
-    deadline = time.monotonic() + 60
-    while not mark.exists():
-        assert time.monotonic() < deadline, launch.last_words()
-        time.sleep(0.02)
-    return tuple(map(int, mark.read_text().split()))
-
-
-def test_ctrl_c_ends_the_compilation_and_leaves_nothing(stuck):
-    recipe, mark = stuck
-
-    def interrupt():
-        wait_for(mark)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        launch.compile_now(recipe)
-    pid, _, priority = wait_for(mark)
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-    assert priority == os.nice(0)
-    assert not list(store.root().glob(".making-*"))
-    assert store.find(recipe) is None
-
-
-def test_beside_a_conversation_it_has_the_lowest_priority_and_a_session_of_its_own(stuck):
-    recipe, mark = stuck
-    done = threading.Event()
-    launch.compile_beside(recipe, done.set)
-    pid, session, priority = wait_for(mark)
-    assert (session, priority) == (pid, 19)
-    assert not done.is_set()
-    os.kill(pid, signal.SIGTERM)
-    assert done.wait(60)
-    assert not list(store.root().glob(".making-*"))
