@@ -38,7 +38,7 @@ _LEAST_STEP = torch.finfo(torch.float32).tiny
 """What weights are divided by where the step between their numbers is 0: all of a group are equal, or a row is 0."""
 
 _LEFT_FREE = 1 << 30
-"""Bytes that unpacked weights must leave free."""
+"""Bytes that unpacked weights leave free; where the cache has grown beyond that, they are given up."""
 
 
 _Packer = Callable[[nn.Linear], nn.Module]
@@ -234,6 +234,15 @@ def _wide(weight: torch.Tensor) -> torch.Tensor:
 def int4_modules(model: Any) -> Iterator[Int4Linear | Int8Head]:
     """The quantized layers of `model`."""
     return (module for module in model.modules() if isinstance(module, (Int4Linear, Int8Head)))
+
+
+def make_room(model: Any) -> None:
+    """Give unpacked weights up, one after the other, until enough memory is free: the cache needs it more."""
+    for module in int4_modules(model):
+        if psutil.virtual_memory().available >= _LEFT_FREE:
+            return
+        if isinstance(module, Int4Linear):
+            module.dense = ()
 
 
 def parameter_count(model: Any) -> int:

@@ -13,6 +13,7 @@ from llmcli.engine.decode.choose import begin_path
 from llmcli.engine.decode.path import DecodePath, Ids
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Evaluated, Generated, generate
+from llmcli.engine.int4 import make_room
 from llmcli.engine.live_cache import LiveCache, Match, Rows, live_cache
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.prompt import encode, render
@@ -79,6 +80,8 @@ class Serving:
         if not self._reuses:
             self._live.drop()
             self._live = live_cache(self._loaded)
+        if self._loaded.info.quant == "int4":
+            make_room(self._loaded.model)
         match = self._live.match(rows, self._clock())
         for device in self._loaded.devices:
             devices.reset_peak(device)

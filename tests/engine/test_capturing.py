@@ -10,6 +10,7 @@ from tiny_models import engine_of, greedy, load_request, tiny_model
 
 from llmcli.engine import capturing
 from llmcli.engine.capturing import with_graphs
+from llmcli.engine.decode import program
 from llmcli.engine.kv import KvCache
 from llmcli.engine.local import LocalEngine
 from llmcli.engine.thread import InferenceThread
@@ -97,7 +98,7 @@ def test_a_capture_that_fails_while_loading_leaves_an_eager_model(monkeypatch):
     monkeypatch.setattr(capturing, "CudaRecorder", lambda _device: DirectRecorder(fail_from=1))
     loaded = with_graphs(loaded_on_cuda(), load_request())
     assert (loaded.graphs, loaded.info.decode_path) == (None, "eager")
-    assert "capture failed, decoding eagerly" in loaded.info.notices[-1]
+    assert "cannot be used, decoding eagerly" in loaded.info.notices[-1]
 
 
 def test_running_out_of_memory_gives_up_what_was_captured(recorder):
@@ -120,3 +121,11 @@ def test_running_out_of_memory_gives_up_what_was_captured(recorder):
 
 def out_of_memory(_model, _inputs):
     raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def test_a_captured_step_that_answers_differently_is_not_used(recorder, monkeypatch):
+    step = program.StaticStep.__call__
+    monkeypatch.setattr(program.StaticStep, "__call__", lambda *given: -step(*given))
+    loaded = with_graphs(loaded_on_cuda(), load_request())
+    assert loaded.graphs is None
+    assert "the captured step answers differently from an eager step" in loaded.info.notices[-1]

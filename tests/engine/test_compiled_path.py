@@ -220,7 +220,7 @@ def test_code_for_other_shapes_is_refused(model, open_engine, tmp_path):
 
 def test_code_for_another_model_of_the_same_shapes_is_refused(model, open_engine, tmp_path):
     other = forged(open_engine, model, tmp_path, query_pre_attn_scalar=1)
-    assert refused(open_engine, other).startswith("the compiled step answers differently from an eager one (by ")
+    assert refused(open_engine, other).startswith("the compiled step answers differently from an eager step (by ")
 
 
 def test_a_step_that_is_slower_serves_only_those_who_ask_for_it(model, open_engine):

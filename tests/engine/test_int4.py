@@ -1,6 +1,7 @@
 """int4: torch's kernels against the weights that they stand for, and every model type that runs on them."""
 
 import copy
+import threading
 import weakref
 from types import SimpleNamespace
 
@@ -282,3 +283,18 @@ def test_what_is_left_as_it_is_for_its_sizes_is_told():
     quantize_int4(model, unpacked=False)
     assert "--quant int4 reaches 9 % of the weights: it takes linear layers" in few_quantized_notice(model, params)
     assert isinstance(model.model.layers[0].mlp.gate_proj, nn.Linear)
+
+
+def test_unpacked_weights_make_room_for_the_cache_before_a_request(monkeypatch):
+    model = tiny_model("llama", **DIVIDING)
+    quantize_int4(model, unpacked=True)
+    engine = engine_of(model)
+    request = GenerateRequest(tuple(range(2, 42)), greedy(4), ignore_eos=True)
+    layers = [module for module in int4_modules(model) if isinstance(module, Int4Linear)]
+    before = [event.token_id for event in engine.generate(request, threading.Event()) if isinstance(event, Piece)]
+    assert all(one.dense for one in layers)
+    free = iter([0, 0, 1 << 30])
+    monkeypatch.setattr(int4.psutil, "virtual_memory", lambda: SimpleNamespace(available=next(free, 1 << 30)))
+    after = [event.token_id for event in engine.generate(request, threading.Event()) if isinstance(event, Piece)]
+    assert [bool(one.dense) for one in layers[:3]] == [False, False, True]
+    assert after == before

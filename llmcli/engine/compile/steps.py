@@ -13,6 +13,7 @@ from llmcli.engine.compile import store
 from llmcli.engine.compile.cpu import cpu_name
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.compile.store import Package
+from llmcli.engine.decode.agreement import require_agreement
 from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.step import Arguments, windows_of
@@ -20,13 +21,6 @@ from llmcli.errors import LlmcliError
 
 _PROMPT = 8
 _ROUNDS = 3
-_TOLERANCE = {torch.float32: 1e-3}
-_TOLERANCE_16_BIT = 0.35
-"""How far the logits of one step may be from eager's: standard deviation of the difference ÷ that of the logits.
-
-Code for another model, or for another order of weights, is off by 1 and more; rounding in 16 bits by 0.01 as a rule,
-and by 0.15 on a few tokens without meaning.
-"""
 
 
 @dataclass(slots=True)
@@ -128,7 +122,7 @@ class _Trial:
             got, took = _timed(lambda at=at: step(arguments.next(ids, _PROMPT + at)))  # type: ignore[misc]
             compiled.append(took)
             arguments.wrote()
-            _require_equal(got, want)
+            require_agreement(got, want, "the compiled step")
         return min(eager), min(compiled)
 
     def _filled(self) -> Any:
@@ -140,13 +134,6 @@ class _Trial:
 def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
     started = time.perf_counter()
     return run(), (time.perf_counter() - started) * 1000
-
-
-def _require_equal(got: torch.Tensor, want: torch.Tensor) -> None:
-    allowed = _TOLERANCE.get(want.dtype, _TOLERANCE_16_BIT)
-    off = float((got.float() - want.float()).std() / want.float().std())
-    if not off <= allowed:
-        raise LlmcliError(f"the compiled step answers differently from an eager one (by {off:.2g} of the spread)")
 
 
 def recipe_maker(path: Path, model: Any, quant: str) -> Callable[[int], Recipe]:

@@ -9,6 +9,7 @@ import torch
 
 from llmcli.engine import device as devices
 from llmcli.engine.cache import new_cache
+from llmcli.engine.decode.agreement import require_agreement
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.program import Bucket, LayerShape, Program, shapes_of
 from llmcli.engine.decode.recorder import Recorder, Replay
@@ -18,6 +19,9 @@ from llmcli.inference import Clock
 from llmcli.units import seconds_text
 
 T = TypeVar("T")
+
+_TRIAL = 8
+"""Tokens that the cache holds when the first captured step is compared with an eager one."""
 
 
 class CaptureFailed(Exception):
@@ -61,8 +65,22 @@ class Graphs:
 
     @torch.inference_mode()
     def prepare(self) -> None:
-        """Capture the forward of the smallest bucket ahead of all requests. Raises CaptureFailed."""
-        self.bucket(self.program(1), 1)
+        """Capture the forward of the smallest bucket ahead of all requests, and hold it against an eager one.
+
+        Raises CaptureFailed.
+        """
+        program = self.program(1)
+        bucket = self.bucket(program, _TRIAL + 1)
+        self._attempt(lambda: self._compare(program, bucket))
+
+    def _compare(self, program: Program, bucket: Bucket) -> None:
+        vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
+        ids = torch.arange(_TRIAL + 1, device=self.model.device)[None] % vocabulary
+        cache, beside = (new_cache(self.model.config, self._limit) for _ in range(2))
+        for one in (cache, beside):
+            forward(self.model, ids[:, :-1], one)
+        want = forward(self.model, ids[:, -1:], beside)
+        require_agreement(program.trial(cache, ids[:, -1:], bucket), want, "the captured step")
 
     def program(self, batch: int) -> Program:
         """The program for `batch` sequences; one for another size is given up. Raises CaptureFailed."""
@@ -102,7 +120,7 @@ class Graphs:
         except Exception as error:
             let_go(error)
             self.broken = True
-            self._notices.append(f"CUDA graph capture failed, decoding eagerly from now on: {reason_of(error)}")
+            self._notices.append(f"CUDA graphs cannot be used, decoding eagerly from now on: {reason_of(error)}")
             self.drop()
             raise CaptureFailed from error
         finally:

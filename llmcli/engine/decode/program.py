@@ -133,6 +133,15 @@ class Program:
         """Zeros: rows that a mask leaves out weigh 0, and 0 times what happens to lie in memory may be no number."""
         return torch.zeros((self.batch, heads, rows, dim), dtype=dtype, device=self._ids.device)
 
+    def trial(self, cache: DynamicCache, ids: torch.Tensor, into: Bucket) -> torch.Tensor:
+        """The logits (rows, vocabulary) of one forward of `ids` (rows, 1) after what `cache` holds."""
+        self.adopt(cache, into)
+        layers = own_layers(cache)
+        self._ids.copy_(ids)
+        self.place(layers[0].get_seq_length(), {window_of(one): one.first_row + one.keys.shape[-2] for one in layers})
+        into.forward()
+        return self._logits
+
     def choice(self, sampler: Sampler) -> Replay:
         """The choice of ids that samplers of these settings make. To record one, `start` has to follow.
 
