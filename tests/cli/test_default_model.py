@@ -18,6 +18,12 @@ from llmcli.engine.start import start_engine
 from llmcli.inference import LoadRequest
 
 pytestmark = pytest.mark.default_model
+PARAMETERS, EMBEDDING, LINEAR = 134_515_008, 49_152 * 576, 106_168_320
+"""All of them; those of the embedding, which is the output head as well; those of the linear layers."""
+UNPACKED = 2 * LINEAR
+"""Bytes that prompts are multiplied with, beside what is packed."""
+PACKED = LINEAR * 5 // 8 + EMBEDDING + 2 * 49_152 + 2 * (PARAMETERS - LINEAR)
+"""Bytes of int4: 5 bits per linear weight, a byte and a scale per row for the head, 16 bits for all others."""
 QUESTION = "Complete the sentence: The capital of France is"
 
 
@@ -34,8 +40,10 @@ def test_it_knows_the_capital_of_france(default_home):
     record = json.loads(ran.stdout)
     assert record["text"] == "The capital of France is Paris."
     assert record["finish_reason"] == "eos"
-    assert record["model"]["params"] == 134_515_008
-    assert record["model"]["weight_bytes"] == 2 * 134_515_008
+    model = record["model"]
+    assert (model["quant"], model["dtype"], model["params"]) == ("int4", "bfloat16", PARAMETERS)
+    assert model["weight_bytes"] == PACKED + UNPACKED
+    assert record["ceiling"]["bytes_per_step"] < PACKED
     tokens = record["tokens"]
     assert record["memory"]["kv_bytes"] == 23_040 * (tokens["prompt"] + tokens["generated"] - 1)
 
@@ -45,14 +53,15 @@ def test_a_stop_text_ends_the_answer_before_itself(default_home):
     assert ran.stdout == "The capital of France is Pa\n"
 
 
-def test_the_estimate_is_the_size_of_the_real_cache(default_home):
-    ran = run_llmcli(default_home, "chat", "-p", QUESTION, "--max-new-tokens", "8", "--json")
-    record = json.loads(ran.stdout)
+@pytest.mark.parametrize(("quant", "beside"), [("int4", UNPACKED), ("none", 0)])
+def test_the_estimate_is_the_size_of_the_real_cache_and_of_the_real_weights(default_home, quant, beside):
+    asked = ("-p", QUESTION, "--max-new-tokens", "8", "--json", "--quant", quant)
+    record = json.loads(run_llmcli(default_home, "chat", *asked).stdout)
     held = record["tokens"]["prompt"] + record["tokens"]["generated"] - 1
-    sized = run_llmcli(default_home, "estimate-kv", "--context", held, "--format", "json")
+    sized = run_llmcli(default_home, "estimate-kv", "--context", held, "--format", "json", "--quant", quant)
     row = json.loads(sized.stdout)["rows"][0]
     assert row["kv_bytes"] == record["memory"]["kv_bytes"]
-    assert row["weights_bytes"] == record["model"]["weight_bytes"]
+    assert row["weights_bytes"] == record["model"]["weight_bytes"] - beside
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(default_home):

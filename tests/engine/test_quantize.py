@@ -62,7 +62,7 @@ def test_int4_packs_the_same_however_many_weights_it_takes_at_once(monkeypatch, 
         return [*(tensor for one in held for tensor in one.buffers()), *(one.dense[0] for one in held[:-1])]
 
     whole = packed()
-    monkeypatch.setattr(int4, "_AT_ONCE", 200)
+    monkeypatch.setattr(int4, "_ALONE", 200)
     assert all(map(torch.equal, whole, packed()))
 
 
