@@ -5,10 +5,10 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import REPO
 
 sys.path.append(str(REPO / "benchmarks"))
 
@@ -23,6 +23,8 @@ from peers_report import Run, report
 from random_model import LLAMA_8B, SMOLLM2_LONG, TINY, write_checkpoint
 from rounds import Target, judge, ratios, spread_of
 from workers import Unavailable, Worker
+
+REPO = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize("script", ["peers", "gpu", "long_prompt"])
