@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-REPO = Path(__file__).resolve().parent.parent
-sys.path.append(str(REPO / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 from ceiling import Attainable
 from gpu_parts import LlmcliPart
@@ -24,6 +23,8 @@ from peers_report import Run, report
 from random_model import LLAMA_8B, SMOLLM2_LONG, TINY, write_checkpoint
 from rounds import Target, judge, ratios, spread_of
 from workers import Unavailable, Worker
+
+REPO = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.parametrize("script", ["peers", "gpu", "long_prompt"])
