@@ -12,7 +12,7 @@ from llmcli.units import parse_tokens
 
 MOST_TESTS = 200
 _MAX_TOKENS = 2**24
-_MAX_BATCH = 1024
+MAX_BATCH = 1024
 
 Choice = TypeVar("Choice", Decode, Quant)
 
@@ -43,7 +43,7 @@ def asked_tests(flags: GridFlags, *, repeats: int, warmup: int) -> Asked:
         _counts(_text(flags.prompt_len, "512"), "--prompt-len", 1, _MAX_TOKENS),
         _counts(_text(flags.out_len, "128"), "--out-len", 1, _MAX_TOKENS),
         _counts(_text(flags.depth, "0"), "--depth", 0, _MAX_TOKENS),
-        _counts(_text(flags.batch, "1"), "--batch", 1, _MAX_BATCH),
+        _counts(_text(flags.batch, "1"), "--batch", 1, MAX_BATCH),
     )
     quants = _choices(_text(flags.quant, "auto"), "--quant", Quant)
     decodes = _choices(_text(flags.decode, "auto"), "--decode", Decode)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from llmcli.cli import options as flags
+from llmcli.cli.bench_flags import MAX_BATCH
 from llmcli.errors import UsageError
 
 # What the commands do is imported when they run: showing --help must not wait for it.
@@ -80,8 +81,8 @@ def compile_step(
     """
     from llmcli.cli.models_compile import compile_model
 
-    if batch < 1:
-        raise UsageError(f"--batch {batch} is not allowed", "Allowed: a whole number from 1.")
+    if not 1 <= batch <= MAX_BATCH:
+        raise UsageError(f"--batch {batch} is not allowed", f"Allowed: a whole number from 1 to {MAX_BATCH}.")
     plain = flags.ModelOptions(quant=quant.value, dtype=dtype, weights_only=True, registry=registry, decode="compiled")
     compile_model(model, flags.check_model_options(plain), batch)
 

@@ -11,10 +11,12 @@ from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.step import NAME, own_layers
 from llmcli.engine.int4 import hollow_int4
-from llmcli.engine.kv_rows import FIRST_ROWS
 
 EXAMPLE_TOKENS = 8
 """Held by the cache of the example that is traced. Above 2: torch.export takes lengths below that for constants."""
+
+_EXAMPLE_ROWS = 32
+"""Of its buffers; how many there are is no part of the code."""
 
 
 def skeleton(recipe: Recipe) -> tuple[Any, Any]:
@@ -56,7 +58,7 @@ def _give_memory(cache: Any, device: str) -> None:
     for layer in own_layers(cache):
         tokens = layer.keys.shape[-2]
         layer.buffers = tuple(
-            torch.zeros((*rows.shape[:2], FIRST_ROWS, rows.shape[-1]), dtype=rows.dtype, device=device)
+            torch.zeros((*rows.shape[:2], _EXAMPLE_ROWS, rows.shape[-1]), dtype=rows.dtype, device=device)
             for rows in (layer.keys, layer.values)
         )
         layer.keys, layer.values = (buffer.narrow(2, 0, tokens) for buffer in layer.buffers)
