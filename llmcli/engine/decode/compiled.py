@@ -30,6 +30,7 @@ class CompiledStep:
     def __call__(self, arguments: Sequence[Any]) -> torch.Tensor:
         """The logits (rows, vocabulary) of one step, for what `Arguments.next` gives."""
         ids, position, *lists = arguments
+        ids = ids.contiguous()  # the code reads one id after the other
         logits: torch.Tensor = self._loader.run([ids, position, *(tensor for some in lists for tensor in some)])[0]
         return logits
 
