@@ -22,7 +22,7 @@ def title(result: BenchResult) -> str:
     return (
         f"{model.name} from {model.source}\n"
         f"{count_text(model.params)} parameters · {weights_format(model)} · weights {bytes_text(model.weight_bytes)}\n"
-        f"{model.device} · {host.cpu} · {threads} · {model.attention} · {model.decode_path}{drafts}\n"
+        f"{model.device} · {host.cpu} · {threads} · attention {model.attention} · decode {model.decode_path}{drafts}\n"
         f"llmcli {versions['llmcli']} · torch {versions['torch']} · transformers {versions['transformers']}"
     )
 

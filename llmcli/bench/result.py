@@ -47,7 +47,8 @@ class TestResult:
     """One test. repeats: those that are complete. phases: None without any.
 
     cache_hits: repetitions that found more in the cache than their depth. stable: None after a single repetition, else
-    whether both rates vary by 5 % at most. error: what ended the test before all of them.
+    whether both rates vary by 5 % at most. error: what ended the test before all of them. decode_path: the one that
+    served it, None without any repetition.
     """
 
     name: str
@@ -66,6 +67,7 @@ class TestResult:
     cache_hits: int
     stable: bool | None
     error: Failure | None = None
+    decode_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def test_result(  # the result of a test, not a test
         cache_hits=sum(record.tokens.cached > plan.batch * plan.depth for record in records),
         stable=_stable(prefill_tps, decode_tps),
         error=None if error is None else Failure(type(error).__name__, error.message),
+        decode_path=records[0].model.decode_path if records else None,
     )
 
 
@@ -130,7 +133,9 @@ def bench_result(
         "speculation": info.speculation,
         "versions": info.versions,
     }
-    return BenchResult(SCHEMA, host, model_of(info), fixed | dict(asked or {}), tuple(tests))
+    paths = dict.fromkeys(test.decode_path for test in tests if test.decode_path)
+    model = model_of(info, ", ".join(paths) or None)
+    return BenchResult(SCHEMA, host, model, fixed | dict(asked or {}), tuple(tests))
 
 
 def _phases(records: Sequence[RequestRecord]) -> Phases:

@@ -32,7 +32,7 @@ def ask(question: Question) -> None:
     asked = time.perf_counter()
     engine = open_engine(located, question.loading)
     if question.loading.decode == "compiled":
-        tell_not_compiled(engine)
+        tell_not_compiled(engine, question.model)
     if question.sources.system and not engine.info.system_role:
         console.say(NO_SYSTEM_ROLE)
     entry = located.entry.sampling if located.entry else SamplingOptions()

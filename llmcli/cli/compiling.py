@@ -1,11 +1,12 @@
 """Compiling the decode step of a loaded model: before it is measured, or beside a conversation."""
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from llmcli import console
 from llmcli.engine.compile import launch
-from llmcli.engine.compile.compiler import allowed, refusal
+from llmcli.engine.compile.compiler import SWITCH, allowed, refusal
 
 if TYPE_CHECKING:
     from llmcli.engine.local import LocalEngine
@@ -20,6 +21,8 @@ def compile_first(engine: "LocalEngine", rows: int = 1) -> bool:
     """
     recipe = engine.to_compile(rows)
     if recipe is not None and not allowed():
+        if engine.compile_asked and rows > 1:  # for one row it has been said at load
+            console.say(f"notice: decode is eager for batches of {rows}: {SWITCH} is off")
         return False
     if recipe is not None:
         if reason := refusal():
@@ -70,10 +73,16 @@ def compile_beside(engine: "LocalEngine", say: Say) -> None:
     say("compiling the decode step beside the conversation, once; answers are eager until then")
 
 
-def tell_not_compiled(engine: "LocalEngine") -> None:
-    """Say why the step that `--decode compiled` asks for does not serve a single question, for which none is made."""
+def tell_not_compiled(engine: "LocalEngine", model: str | None) -> None:
+    """Say why the step that `--decode compiled` asks for does not serve a single question, for which none is made.
+
+    model: as it was named.
+    """
     if engine.to_compile() is not None and allowed():
-        command = f"llmcli models compile --quant {engine.info.quant}"
+        named = [] if model is None else [model]
+        command = shlex.join(
+            ["llmcli", "models", "compile", *named, "--quant", engine.info.quant, "--dtype", engine.info.dtype]
+        )
         console.say(f"notice: decode is eager: no step has been compiled yet; `{command}` compiles one")
     else:
         _tell_why(engine, 1, console.say)

@@ -7,30 +7,36 @@ from typing import Any
 from llmcli import console
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.compile import store
-from llmcli.engine.compile.compiler import SWITCH, allowed
+from llmcli.engine.compile.compiler import SWITCH, allowed, refusal
 from llmcli.engine.compile.recipe import model_key, versions
-from llmcli.errors import ModelError, UsageError
+from llmcli.errors import LlmcliError, UsageError
 from llmcli.models.status import Status
 from llmcli.units import bytes_text
 
 
 def compile_model(model: str | None, options: ModelOptions, rows: int) -> None:
-    """Load the model as `options` say and compile its decode step. Raises ModelError when that cannot be done."""
+    """Load the model as `options` say and compile its decode step. Raises LlmcliError when that cannot be done."""
     from llmcli.cli.compiling import compile_first
     from llmcli.cli.fetching import find
     from llmcli.cli.opening import open_engine
 
     if not allowed():
         raise UsageError(f"{SWITCH} is off: nothing is compiled", f"Unset it: {SWITCH}= llmcli models compile …")
+    if (reason := refusal()) is not None:
+        raise LlmcliError(f"nothing can be compiled: {reason}", "Decode is eager without.")
+    if options.quant in {"int8", "nf4", "fp4"}:
+        raise UsageError(
+            f"--quant {options.quant}: bitsandbytes' kernels cannot be compiled", "Use --quant none or int4, on a CPU."
+        )
     located = find(model, options.registry)
     engine = open_engine(located, options)
     try:
         if not engine.compilable:
             reason = engine.why_eager(rows)
-            raise ModelError(f"{located.name} cannot be compiled: {reason}", "It runs with --decode eager.")
+            raise LlmcliError(f"{located.name} cannot be compiled: {reason}", "It runs with --decode eager.")
         engine.compile_again(rows)
         if not compile_first(engine, rows):
-            raise ModelError(f"{located.name}: the decode step was not compiled", "The line above says why.")
+            raise LlmcliError(f"{located.name}: no compiled step is in use", "The line above says why.")
         console.say(f"{located.name}: the decode step is compiled{'' if rows == 1 else f' for batches of {rows}'}")
     finally:
         engine.close()

@@ -23,6 +23,8 @@ def with_steps(loaded: Loaded, request: LoadRequest) -> Loaded:
     )
     steps.adopt(1)
     loaded = replace(loaded, compiled=steps)
+    if why_not is None and steps.warnings:
+        loaded = replace(loaded, info=replace(loaded.info, notices=(*loaded.info.notices, *steps.warnings)))
     if asked and why_not is None and not allowed() and steps.missing(1):
         why_not = f"{SWITCH} is off, and no step has been compiled before"
     if asked and why_not is not None:

@@ -87,6 +87,11 @@ class Int8Head(nn.Module):
         self.register_parameter("bias", None if bias is None else nn.Parameter(bias, requires_grad=False))
         self.out_features, self.in_features = packed.shape
 
+    @property
+    def weight(self) -> torch.Tensor:
+        """What tells the dtype to work in; some model code asks the head's weight for it."""
+        return self.scale
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """See the class."""
         flat = torch._weight_int8pack_mm(_rows(x), self.packed, self.scale)
@@ -236,13 +241,16 @@ def int4_modules(model: Any) -> Iterator[Int4Linear | Int8Head]:
     return (module for module in model.modules() if isinstance(module, (Int4Linear, Int8Head)))
 
 
-def make_room(model: Any) -> None:
-    """Give unpacked weights up, one after the other, until enough memory is free: the cache needs it more."""
+def make_room(model: Any, wanted: int = _LEFT_FREE) -> bool:
+    """Give unpacked weights up, one after the other, until `wanted` bytes are free; whether any had to go."""
+    given = False
     for module in int4_modules(model):
-        if psutil.virtual_memory().available >= _LEFT_FREE:
-            return
+        if psutil.virtual_memory().available >= wanted:
+            break
+        given |= bool(getattr(module, "dense", ()))
         if isinstance(module, Int4Linear):
             module.dense = ()
+    return given
 
 
 def parameter_count(model: Any) -> int:

@@ -58,6 +58,7 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         loaded = describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
         loaded = with_steps(loaded if draft is None else _with_draft(loaded, draft), request)
         loaded = with_graphs(loaded, request)
+        loaded = replace(loaded, info=replace(loaded.info, load_seconds=clock() - started))
         return lead(loaded) if ranks.world() > 1 and ranks.rank() == 0 else loaded
     except LlmcliError:
         raise

@@ -90,6 +90,11 @@ class LocalEngine:
             self._thread.call(lambda: steps.forget(rows))
 
     @property
+    def compile_asked(self) -> bool:
+        """Whether a compiled step was asked for by name."""
+        return self._loaded.compiled is not None and self._loaded.compiled.forced
+
+    @property
     def compilable(self) -> bool:
         """Whether decode of a model like this one may be compiled, and is to be."""
         return self._loaded.compiled is not None and self._loaded.compiled.refusal is None
@@ -109,6 +114,9 @@ class LocalEngine:
         if isinstance(self._loaded.model, Led):
             with suppress(Exception):  # they notice it as well when this process ends
                 self._thread.submit(self._loaded.model.end).result(timeout=_FAREWELL)
+        if self._loaded.compiled is not None:
+            with suppress(Exception):  # a request may still be running
+                self._thread.submit(self._loaded.compiled.close).result(timeout=_FAREWELL)
         self._thread.close()
 
     def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:

@@ -1,7 +1,8 @@
 """One request on the inference thread: raw facts in, a trace out."""
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -24,6 +25,8 @@ from llmcli.inference import Cancel, Clock, FinishReason, GenerateRequest, Messa
 from llmcli.units import bytes_text
 
 Emit = Callable[[PrefillProgress | Generated], None]
+
+_GAVE_UP = "memory is short: unpacked weights were given up for the cache, so prompts are read more slowly from now on"
 
 
 @dataclass(slots=True)
@@ -80,8 +83,7 @@ class Serving:
         if not self._reuses:
             self._live.drop()
             self._live = live_cache(self._loaded)
-        if self._loaded.info.quant == "int4":
-            make_room(self._loaded.model)
+        gave_up = self._loaded.info.quant == "int4" and make_room(self._loaded.model)
         match = self._live.match(rows, self._clock())
         for device in self._loaded.devices:
             devices.reset_peak(device)
@@ -93,6 +95,8 @@ class Serving:
             error = translate(raised, "answering", self._memory_cure(len(ids)))
             reason = "memory" if isinstance(error, OutOfMemory) else "error"
         trace = with_captures(self._trace(marks, len(ids), match, reason, error), self._loaded)
+        if gave_up:
+            trace = replace(trace, notices=(*trace.notices, _GAVE_UP))
         self._leave_cache(rows, match, marks, trace)
         return trace
 
@@ -116,6 +120,7 @@ class Serving:
             self._live.keep(marks.forwarded(rows, match.cached), trace.ended)
         if isinstance(trace.error, OutOfMemory):
             let_go(self._loaded)
+            make_room(self._loaded.model, wanted=sys.maxsize)
             for device in self._loaded.devices:
                 devices.release(device)
 

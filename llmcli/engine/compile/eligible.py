@@ -16,7 +16,6 @@ def refusal(request: LoadRequest, model: Any, quant: str) -> str | None:
         (device != "cpu", f"compiled steps are made for CPUs, not for {device}"),
         (quant not in _QUANTS, f"the kernels of bitsandbytes behind {quant} cannot be compiled"),
         (request.kv_dtype in {"fp8", "int8", "int4"}, "K and V are quantized"),
-        (request.kv_offload or request.spread, "the model or its cache is on several devices"),
         (request.speculate != "none" or request.draft is not None, "speculation needs steps of several tokens"),
         (ranks.world() > 1, "the model is on several processes"),
         (model_type not in CONTINUABLE, f"{model_type} models keep more than K and V, or keep it in another way"),

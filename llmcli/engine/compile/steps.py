@@ -20,7 +20,7 @@ from llmcli.engine.decode.step import Arguments, windows_of
 from llmcli.errors import LlmcliError
 
 _PROMPT = 8
-_ROUNDS = 3
+_ROUNDS = 5
 
 
 @dataclass(slots=True)
@@ -40,7 +40,8 @@ class Timed:
 class CompiledSteps:
     """At most one step per number of rows. Only the inference thread touches it.
 
-    refusal: why this model has none, in words; None where it may. forced: used even where eager is faster.
+    refusal: why this model has none, in words; None where it may. forced: used even where eager is faster. warnings:
+    what a person has to know of packages that were there and are not used.
     """
 
     def __init__(self, model: Any, recipe: Callable[[int], Recipe], *, refusal: str | None, forced: bool) -> None:
@@ -50,6 +51,7 @@ class CompiledSteps:
         self._failed: dict[int, str] = {}
         self.refusal = refusal
         self.forced = forced
+        self.warnings: list[str] = []
 
     def recipe(self, rows: int) -> Recipe:
         """What has to be compiled for batches of `rows`."""
@@ -81,25 +83,33 @@ class CompiledSteps:
             package = store.find(self._recipe(rows))
             if package is not None:
                 self._take(package, rows)
+        except store.DamagedError as error:
+            self.warnings.append(error.message)
         except LlmcliError as error:
+            self.warnings.append(f"decode is eager: {error.message}. {error.hint or ''}".strip())
             self._failed[rows] = f"{error.message} ({error.hint})" if error.hint else error.message
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a package, the model runs without it
             self._failed[rows] = f"the compiled step cannot be loaded: {' '.join(str(error).split())[:300]}"
 
     def forget(self, rows: int) -> None:
-        """Throw away what cannot be used, so that it is made anew."""
+        """Throw away what cannot be used, so that it is made anew, and have the times of what can be taken again."""
         if self._failed.pop(rows, None) is not None:
             store.discard(self._recipe(rows))
+        elif self._ready.pop(rows, None) is not None and (package := store.find(self._recipe(rows))) is not None:
+            package.noted(None, None)
+
+    def close(self) -> None:
+        """Let go of all code; the loader removes then what it has unpacked for the time being."""
+        self._ready.clear()
 
     @torch.inference_mode()
     def _take(self, package: Package, rows: int) -> None:
         if package.meta.reason is not None:
-            self._failed[rows] = f"compiling failed: {package.meta.reason}"
+            self._failed[rows] = f"compiling failed: {package.meta.reason}; `llmcli models compile` tries again"
             return
-        trial = _Trial(self._model, rows)
-        step = CompiledStep(package, self._model, windows_of(trial.cache))
+        step = CompiledStep(package, self._model, windows_of(new_cache(self._model.config)))
         if package.meta.eager_ms is None or package.meta.compiled_ms is None:
-            package = package.noted(*trial.times(step))
+            package = package.noted(*_Trial(self._model, rows).times(step))
         eager, compiled = package.meta.eager_ms, package.meta.compiled_ms
         self._ready[rows] = Timed(step, eager or 0.0, compiled or 0.0)
 
@@ -110,11 +120,10 @@ class _Trial:
     def __init__(self, model: Any, rows: int) -> None:
         self._model = model
         self._ids = torch.arange(rows * (_PROMPT + 1)).view(rows, -1) % model.config.get_text_config().vocab_size
-        self.cache = self._filled()
 
     def times(self, step: CompiledStep) -> tuple[float, float]:
         """Milliseconds of an eager and of a compiled step. Raises LlmcliError when their answers differ."""
-        beside, arguments, ids = self._filled(), Arguments(self.cache), self._ids[:, _PROMPT:]
+        beside, arguments, ids = self._filled(), Arguments(self._filled()), self._ids[:, _PROMPT:]
         eager, compiled = [], []
         for at in range(_ROUNDS):
             want, took = _timed(lambda: forward(self._model, ids, beside))

@@ -26,8 +26,15 @@ CAP_BYTES = 1 << 30
 _MAKING = ".making-"
 """How the names of workplaces begin; the number of their process follows."""
 
+_FAILURE_COUNTS = 24 * 3600
+"""Seconds for which nothing is compiled that could not be."""
+
 _ABANDONED = 24 * 3600
 """Seconds after which a workplace is left behind, whoever has the number of its process by now."""
+
+
+class DamagedError(LlmcliError):
+    """A package was not as it had been written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,8 @@ class Package:
         """On disk."""
         return sum(path.stat().st_size for path in self.directory.iterdir() if path.is_file())
 
-    def noted(self, eager_ms: float, compiled_ms: float) -> "Package":
-        """The same with the times of a step, kept for the next start where that is possible."""
+    def noted(self, eager_ms: float | None, compiled_ms: float | None) -> "Package":
+        """The same with the times of a step, None to have them taken again; kept where that is possible."""
         meta = replace(self.meta, eager_ms=eager_ms, compiled_ms=compiled_ms)
         with suppress(OSError):
             _write(self.directory / META, msgspec.json.encode(meta))
@@ -90,9 +97,10 @@ def place_of(recipe: Recipe) -> Path:
 
 
 def find(recipe: Recipe) -> Package | None:
-    """The package of `recipe`, None where there is none; one that is damaged is thrown away.
+    """The package of `recipe`, None where there is none.
 
-    Raises LlmcliError when somebody else could have written it: its code runs with the user's rights.
+    Raises DamagedError for one that was damaged and has been thrown away, LlmcliError when somebody else could have
+    written it: its code runs with the user's rights.
     """
     directory = place_of(recipe)
     for path in (root(), directory.parent, directory, *(directory / name for name in (META, CODE, CONSTANTS))):
@@ -102,10 +110,23 @@ def find(recipe: Recipe) -> Package | None:
     package = _read(directory)
     if package is None or not _whole(package):
         discard(recipe)
-        return None
+        raise DamagedError(
+            "a compiled decode step was damaged and has been thrown away; a conversation, `llmcli bench` or "
+            "`llmcli models compile` makes it anew"
+        )
+    if package.meta.reason is not None:
+        return _lasting(package, recipe)
     with suppress(OSError):
         os.utime(directory)
     return package
+
+
+def _lasting(package: Package, recipe: Recipe) -> Package | None:
+    """A failure, unless it is old: what was missing then, a compiler or room on the disk, may be there now."""
+    if time.time() - package.directory.stat().st_mtime < _FAILURE_COUNTS:
+        return package
+    discard(recipe)
+    return None
 
 
 def discard(recipe: Recipe) -> None:
@@ -154,7 +175,19 @@ def packages(model_key: str) -> list[Package]:
         directories = sorted((root() / model_key).iterdir(), key=lambda path: -path.stat().st_mtime)
     except OSError:
         return []
-    return [package for directory in directories if (package := _read(directory)) is not None]
+    found = [package for directory in directories if (package := _read(directory)) is not None]
+    return [_as_it_counts(package) for package in found]
+
+
+def _as_it_counts(package: Package) -> Package:
+    """The package, with the reason why it is not used where somebody else could have written it."""
+    directory = package.directory
+    try:
+        for path in (root(), directory.parent, directory):
+            _require_private(path)
+    except LlmcliError as error:
+        return replace(package, meta=replace(package.meta, reason=error.message))
+    return package
 
 
 def _read(directory: Path) -> Package | None:
@@ -213,6 +246,6 @@ def _sha256(path: Path) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".part")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     partial.write_bytes(data)
     partial.replace(path)
