@@ -247,7 +247,7 @@ def test_a_step_that_could_not_be_compiled_is_tried_again_only_when_asked(model,
     directory.mkdir(mode=0o700)
     meta = store.Meta(recipes.facts(recipe), recipes.versions(), 0.0, reason="Python.h is missing")
     (directory / store.META).write_bytes(recipes.msgspec.json.encode(meta))
-    assert refused(open_engine, model) == "compiling failed: Python.h is missing"
+    assert refused(open_engine, model) == "compiling failed: Python.h is missing; `llmcli models compile` tries again"
     engine = open_engine(model)
     engine.compile_again()
     assert engine.to_compile() == recipe

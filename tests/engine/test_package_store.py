@@ -99,7 +99,9 @@ def test_a_key_is_the_same_in_every_process():
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(b"x" * 9 + b"y"), lambda path: path.unlink()])
 def test_a_damaged_package_is_thrown_away(name, damage):
     damage(publish().directory / name)
-    assert store.find(RECIPE) is None
+    with pytest.raises(store.DamagedError, match="damaged and has been thrown away"):
+        store.find(RECIPE)
+    assert not store.has(RECIPE)
     assert not store.place_of(RECIPE).exists()
 
 
@@ -111,7 +113,9 @@ def test_a_damaged_package_is_thrown_away(name, damage):
 def test_a_description_of_garbage_is_thrown_away(text):
     (publish().directory / store.META).write_bytes(text)
     assert store.packages(RECIPE.model_key) == []
-    assert store.find(RECIPE) is None
+    with pytest.raises(store.DamagedError, match="damaged and has been thrown away"):
+        store.find(RECIPE)
+    assert not store.has(RECIPE)
     assert not store.place_of(RECIPE).exists()
 
 
@@ -119,7 +123,9 @@ def test_a_description_without_sums_vouches_for_nothing():
     made = publish()
     meta = dataclasses.replace(made.meta, sha256={})
     (made.directory / store.META).write_bytes(recipes.msgspec.json.encode(meta))
-    assert store.find(RECIPE) is None
+    with pytest.raises(store.DamagedError, match="damaged and has been thrown away"):
+        store.find(RECIPE)
+    assert not store.has(RECIPE)
 
 
 @pytest.mark.parametrize("mode", [0o020, 0o002])

@@ -31,7 +31,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     try:
         with store.locked(recipe):
-            if store.find(recipe) is None:
+            if not store.has(recipe):
                 _make(recipe)
     except LlmcliError as error:
         sys.exit(f"{error.message} ({error.hint})")

@@ -95,8 +95,8 @@ class CompiledSteps:
         """Throw away what cannot be used, so that it is made anew, and have the times of what can be taken again."""
         if self._failed.pop(rows, None) is not None:
             store.discard(self._recipe(rows))
-        elif self._ready.pop(rows, None) is not None and (package := store.find(self._recipe(rows))) is not None:
-            package.noted(None, None)
+        elif self._ready.pop(rows, None) is not None:
+            store.forget_times(self._recipe(rows))
 
     def close(self) -> None:
         """Let go of all code; the loader removes then what it has unpacked for the time being."""

@@ -129,6 +129,20 @@ def _lasting(package: Package, recipe: Recipe) -> Package | None:
     return None
 
 
+def has(recipe: Recipe) -> bool:
+    """Whether `find` has something for the recipe; one that is damaged is thrown away. Raises LlmcliError as `find`."""
+    try:
+        return find(recipe) is not None
+    except DamagedError:
+        return False
+
+
+def forget_times(recipe: Recipe) -> None:
+    """Have the times of a package's step taken again."""
+    if has(recipe) and (package := find(recipe)) is not None:
+        package.noted(None, None)
+
+
 def discard(recipe: Recipe) -> None:
     """Remove the recipe's package, if there is one and it can be removed."""
     shutil.rmtree(place_of(recipe), ignore_errors=True)
