@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from types import SimpleNamespace
 
 import compiled
 import pytest
@@ -17,6 +18,7 @@ import llmcli.engine.serve
 from llmcli.engine import kv_rows
 from llmcli.engine.compile import recipe as recipes
 from llmcli.engine.compile import store
+from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.sample import Sampler
 from llmcli.engine.start import start_engine
 from llmcli.inference import GenerateRequest, Piece
@@ -252,3 +254,13 @@ def test_a_step_that_could_not_be_compiled_is_tried_again_only_when_asked(model,
     engine.compile_again()
     assert engine.to_compile() == recipe
     assert not directory.exists()
+
+
+def test_code_gets_ids_one_after_the_other_wherever_they_lie():
+    seen = []
+    step = object.__new__(CompiledStep)
+    step._loader = SimpleNamespace(run=lambda inputs: [seen.append(inputs[0])])
+    ids = torch.arange(12).view(4, 3)
+    step((ids[:, 2:], torch.tensor([2]), [], [], [], []))
+    assert seen[0].is_contiguous()
+    assert seen[0].tolist() == [[2], [5], [8], [11]]

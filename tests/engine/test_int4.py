@@ -298,3 +298,12 @@ def test_unpacked_weights_make_room_for_the_cache_before_a_request(monkeypatch):
     after = [event.token_id for event in engine.generate(request, threading.Event()) if isinstance(event, Piece)]
     assert [bool(one.dense) for one in layers[:3]] == [False, False, True]
     assert after == before
+
+
+def test_a_type_that_asks_its_head_for_a_dtype_runs():
+    model = tiny_model("mamba", hidden_size=64)
+    quantize_int4(model, unpacked=False)
+    assert any(isinstance(module, Int8Head) for module in model.modules())
+    logits = model(input_ids=torch.arange(2, 9).view(1, -1)).logits
+    assert logits.dtype == torch.float32
+    assert torch.isfinite(logits).all()
