@@ -5,7 +5,7 @@ import pytest
 SPREAD = {"mean", "stddev", "median", "min", "max"}
 TEST = {
     "name", "prompt_len", "out_len", "depth", "batch", "repeats", "warmup", "prefill", "decode", "ttft_seconds",
-    "phases", "ceiling", "memory", "cache_hits", "stable", "error",
+    "phases", "ceiling", "memory", "cache_hits", "stable", "error", "decode_path",
 }  # fmt: skip
 
 
