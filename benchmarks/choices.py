@@ -1,6 +1,6 @@
 """What the choices inside the CPU engine gain, each against the way that was not taken, in alternation in one process.
 
-Usage: python benchmarks/choices.py [MODEL] [--rounds 7] [--depths 0,512,2048]
+Usage: python benchmarks/choices.py [MODEL] [--rounds 7] [--depths 0,512,2048] [--only buffers,unpacked,compiled]
 
 - buffers: decode with K and V appended in place, against transformers' cache, which copies them for every token
 - unpacked: prefill of 512 tokens with int4 weights unpacked to 16 bits, against the packed ones
@@ -38,6 +38,7 @@ from llmcli.engine.start import start_engine
 from llmcli.inference import QuantChoice
 
 PROMPT, STEPS = 512, 32
+PARTS = ("buffers", "unpacked", "compiled")
 Way = Callable[[], float]
 
 
@@ -128,26 +129,34 @@ def compare(what: str, taken: Way, other: Way, rounds: int) -> None:
 
 
 @torch.inference_mode()
-def measure(model_name: str | None, depths: list[int], rounds: int, folder: Path) -> None:
-    """Every choice at every depth."""
-    plain, packed = engine_of(model_name, "none"), engine_of(model_name, "int4")
+def measure(asked: argparse.Namespace, folder: Path) -> None:
+    """Every choice that was asked for, at every depth."""
+    plain, packed = engine_of(asked.model, "none"), engine_of(asked.model, "int4")
     bf16, int4 = plain._loaded.model, packed._loaded.model
-    steps = dict(steps_of(plain, packed, folder))
-    for depth in depths:
-        dynamic = decoding(bf16, lambda config: DynamicCache(config=config), depth)
-        compare(f"buffers, bf16, depth {depth}", decoding(bf16, new_cache, depth), dynamic, rounds)
-    kept = {module: module.dense for module in int4_modules(int4) if isinstance(module, Int4Linear)}
-    unpacked, without = prefilling(int4, kept, unpacked=True), prefilling(int4, kept, unpacked=False)
-    compare(f"unpacked, prefill of {PROMPT}", unpacked, without, rounds)
-    prefilling(int4, kept, unpacked=True)()
-    for depth in depths:
-        ways = (stepping(bf16, steps[name], depth) for name in ("bf16", "bf16 with library products"))
-        compare(f"written out, bf16, depth {depth}", *ways, rounds)
-    for depth in depths:
-        ways = (stepping(int4, steps[name], depth) for name in ("int4", "int4 with inductor's limit"))
-        compare(f"short expressions, int4, depth {depth}", *ways, rounds)
+    if "buffers" in asked.only:
+        for depth in asked.depths:
+            dynamic = decoding(bf16, lambda config: DynamicCache(config=config), depth)
+            compare(f"buffers, bf16, depth {depth}", decoding(bf16, new_cache, depth), dynamic, asked.rounds)
+    if "unpacked" in asked.only:
+        kept = {module: module.dense for module in int4_modules(int4) if isinstance(module, Int4Linear)}
+        unpacked, without = (prefilling(int4, kept, unpacked=one) for one in (True, False))
+        compare(f"unpacked, prefill of {PROMPT}", unpacked, without, asked.rounds)
+    if "compiled" in asked.only:
+        compare_steps(plain, packed, asked, folder)
     info = packed.info
     print(f"{info.name}, {info.device}, {info.threads} threads, torch {torch.__version__}")
+
+
+def compare_steps(plain: Any, packed: Any, asked: argparse.Namespace, folder: Path) -> None:
+    """The choices inside the compiled step."""
+    bf16, int4 = plain._loaded.model, packed._loaded.model
+    steps = dict(steps_of(plain, packed, folder))
+    for depth in asked.depths:
+        ways = (stepping(bf16, steps[name], depth) for name in ("bf16", "bf16 with library products"))
+        compare(f"written out, bf16, depth {depth}", *ways, asked.rounds)
+    for depth in asked.depths:
+        ways = (stepping(int4, steps[name], depth) for name in ("int4", "int4 with inductor's limit"))
+        compare(f"short expressions, int4, depth {depth}", *ways, asked.rounds)
 
 
 def steps_of(plain: Any, packed: Any, folder: Path) -> Iterator[tuple[str, CompiledStep]]:
@@ -165,10 +174,15 @@ def main() -> None:
     parser.add_argument("model", nargs="?")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--depths", default="0,512,2048")
-    options = parser.parse_args()
+    parser.add_argument("--only", default=",".join(PARTS), help="default: %(default)s")
+    asked = parser.parse_args()
+    asked.depths = [int(depth) for depth in asked.depths.split(",")]
+    asked.only = asked.only.split(",")
+    if unknown := sorted(set(asked.only) - set(PARTS)):
+        parser.error(f"--only: {', '.join(unknown)}: not one of {', '.join(PARTS)}")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder) / "inductor")
-        measure(options.model, [int(depth) for depth in options.depths.split(",")], options.rounds, Path(folder))
+        measure(asked, Path(folder))
 
 
 if __name__ == "__main__":
