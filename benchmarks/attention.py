@@ -17,7 +17,7 @@ from llmcli.cli.fetching import find, prepare
 from llmcli.engine.attention import NAME
 from llmcli.engine.cache import new_cache
 from llmcli.engine.decode.eager import forward
-from llmcli.engine.start import start_engine
+from llmcli.engine.load import load
 from llmcli.inference import LoadRequest
 
 DEPTHS = (128, 512, 2048)
@@ -43,8 +43,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     located = find(options.model, None)
-    engine = start_engine(LoadRequest(prepare(located), located.name, located.source))
-    info, model = engine.info, engine._loaded.model
+    # On this thread: OpenMP's threads no longer wait by spinning once several threads have some.
+    loaded = load(LoadRequest(prepare(located), located.name, located.source, decode="eager"), time.perf_counter)
+    info, model = loaded.info, loaded.model
     for depth in DEPTHS:
         pairs = [(rate(model, "sdpa", depth), rate(model, NAME, depth)) for _ in range(options.rounds + 1)][1:]
         plain, grouped = (statistics.median(values) for values in zip(*pairs, strict=True))

@@ -34,7 +34,7 @@ from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.step import Arguments, windows_of
 from llmcli.engine.int4 import Int4Linear, int4_modules
-from llmcli.engine.start import start_engine
+from llmcli.engine.load import load
 from llmcli.inference import QuantChoice
 
 PROMPT, STEPS = 512, 32
@@ -42,9 +42,9 @@ PARTS = ("buffers", "unpacked", "compiled")
 Way = Callable[[], float]
 
 
-def engine_of(model: str | None, quant: QuantChoice) -> Any:
-    """An eager engine."""
-    return start_engine(load_request(find(model, None), ModelOptions(quant=quant, decode="eager")))
+def loaded_with(model: str | None, quant: QuantChoice) -> Any:
+    """The model, on this thread: OpenMP's threads no longer wait by spinning once several threads have some."""
+    return load(load_request(find(model, None), ModelOptions(quant=quant, decode="eager")), time.perf_counter)
 
 
 def filled(model: Any, cache: Any, tokens: int) -> Any:
@@ -81,24 +81,24 @@ def prefilling(model: Any, kept: dict[Int4Linear, tuple[torch.Tensor, ...]], *, 
     return way
 
 
-def compiled(engine: Any, folder: Path, name: str, **changed: Any) -> CompiledStep:
+def compiled(loaded: Any, folder: Path, name: str, **changed: Any) -> CompiledStep:
     """A step that is built with some of the builder's parts `changed`."""
-    loaded, directory = engine._loaded, folder / name
+    directory = folder / name
     directory.mkdir()
     print(f"compiling {name} …", flush=True)
-    recipe = recipe_of(engine)
+    recipe = recipe_of(loaded)
     with mock.patch.multiple(building, **changed) if changed else contextlib.nullcontext():
         building.build(recipe, directory)
     cache = filled(loaded.model, new_cache(loaded.model.config), 8)
     return CompiledStep(Package(directory, Meta({}, {}, 0)), loaded.model, windows_of(cache))
 
 
-def recipe_of(engine: Any) -> Any:
-    """What is compiled for the engine's model."""
+def recipe_of(loaded: Any) -> Any:
+    """What is compiled for the model."""
     from llmcli.engine.compile.steps import recipe_maker
 
-    info, model = engine.info, engine._loaded.model
-    return recipe_maker(Path(model.config._name_or_path), model, info.quant)(1)
+    model = loaded.model
+    return recipe_maker(Path(model.config._name_or_path), model, loaded.info.quant)(1)
 
 
 def stepping(model: Any, step: CompiledStep, depth: int) -> Way:
@@ -131,8 +131,8 @@ def compare(what: str, taken: Way, other: Way, rounds: int) -> None:
 @torch.inference_mode()
 def measure(asked: argparse.Namespace, folder: Path) -> None:
     """Every choice that was asked for, at every depth."""
-    plain, packed = engine_of(asked.model, "none"), engine_of(asked.model, "int4")
-    bf16, int4 = plain._loaded.model, packed._loaded.model
+    plain, packed = loaded_with(asked.model, "none"), loaded_with(asked.model, "int4")
+    bf16, int4 = plain.model, packed.model
     if "buffers" in asked.only:
         for depth in asked.depths:
             dynamic = decoding(bf16, lambda config: DynamicCache(config=config), depth)
@@ -149,7 +149,7 @@ def measure(asked: argparse.Namespace, folder: Path) -> None:
 
 def compare_steps(plain: Any, packed: Any, asked: argparse.Namespace, folder: Path) -> None:
     """The choices inside the compiled step."""
-    bf16, int4 = plain._loaded.model, packed._loaded.model
+    bf16, int4 = plain.model, packed.model
     steps = dict(steps_of(plain, packed, folder))
     for depth in asked.depths:
         ways = (stepping(bf16, steps[name], depth) for name in ("bf16", "bf16 with library products"))
