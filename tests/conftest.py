@@ -39,8 +39,11 @@ def compiled_model(tmp_path_factory):
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("step")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LLMCLI_HOME", str(folder / "home"))
-        return compiled.compile_once(folder)
+        patch.setattr("llmcli.engine.compile.steps._timed", compiled.steady_clock())
+        with pytest.MonkeyPatch.context() as home:
+            home.setenv("LLMCLI_HOME", str(folder / "home"))
+            made = compiled.compile_once(folder)
+        yield made
 
 
 @pytest.fixture(autouse=True)
