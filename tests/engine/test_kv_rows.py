@@ -151,7 +151,7 @@ _ops = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     ops=st.lists(_ops, min_size=1, max_size=25),
     window=st.sampled_from([None, 2, 3, 6, 9]),
