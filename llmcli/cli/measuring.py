@@ -19,6 +19,7 @@ from llmcli.cli.options import ModelOptions, TableFormat
 from llmcli.cli.recording import Recorder
 from llmcli.errors import LlmcliError, OutOfMemory, UsageError
 from llmcli.inference import LoadRequest
+from llmcli.load_rules import batch_notice
 from llmcli.metrics.host import this_host
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class Measurement:
 
 def measure(measurement: Measurement) -> None:
     """Measure and show; what interrupts or fails is raised after all that is complete has been shown."""
+    asked = measurement.loadings[0]
+    if notice := batch_notice((plan.batch for plan in measurement.plans), asked.speculate, asked.draft):
+        console.say(f"notice: {notice}")
     requests = _requests(measurement)
     bench = _Bench(measurement, len(requests))
     try:

@@ -17,7 +17,7 @@ def with_steps(loaded: Loaded, request: LoadRequest) -> Loaded:
     if request.decode not in {"auto", "compiled"}:
         return loaded
     asked = request.decode == "compiled"
-    why_not = refusal(request, loaded.model, loaded.info.quant)
+    why_not = refusal(loaded)
     steps = CompiledSteps(
         loaded.model, recipe_maker(request.path, loaded.model, loaded.info.quant), refusal=why_not, forced=asked
     )

@@ -158,8 +158,9 @@ def recurrent(folder):
 # Where nothing is compiled
 
 
-def test_what_was_asked_for_and_cannot_be_is_eager_with_one_notice(llmcli, model, tiny, nothing_starts):
-    quantized = ("--kv-dtype", "fp8")
+@pytest.mark.parametrize("spelt", ["fp8", "FP8_e4m3"])
+def test_what_was_asked_for_and_cannot_be_is_eager_with_one_notice(llmcli, model, tiny, nothing_starts, spelt):
+    quantized = ("--kv-dtype", spelt)
     for command, more in (("chat", ("--json", *ASK)), ("bench", ("--format", "json", *BENCH))):
         ran = llmcli(command, tiny, *more, *quantized, "--decode", "compiled")
         assert ran.code == 0, ran.err

@@ -64,3 +64,10 @@ def test_a_batch_gets_a_notice_only_where_drafts_are_asked_for():
     assert batch_notice([4], "none", "small") is not None
     assert batch_notice([1], "ngram", None) is None
     assert batch_notice([4], "none", None) is None
+
+
+def test_bench_says_that_a_batch_runs_without_drafts(tiny, llmcli):
+    sizes = ("--prompt-len", 12, "--out-len", 10, "--repeats", 1, "--warmup", 0, "--no-log", "--batch", "1,2")
+    told = "notice: no speculation at batch 2: drafts serve a batch of one"
+    assert told in llmcli("bench", tiny, *sizes, "--speculate", "ngram").err.splitlines()
+    assert told not in llmcli("bench", tiny, *sizes).err
