@@ -95,10 +95,10 @@ def compiled(loaded: Any, folder: Path, name: str, **changed: Any) -> CompiledSt
 
 def recipe_of(loaded: Any) -> Any:
     """What is compiled for the model."""
-    from llmcli.engine.compile.steps import recipe_maker
+    from llmcli.engine.compile.steps import recipe_of as recipe
 
     model = loaded.model
-    return recipe_maker(Path(model.config._name_or_path), model, loaded.info.quant)(1)
+    return recipe(Path(model.config._name_or_path), model, loaded.info.quant, 1)
 
 
 def stepping(model: Any, step: CompiledStep, depth: int) -> Way:

@@ -73,6 +73,11 @@ class LoadRequest:
     spread: bool = False
     """Lay the layers out over all devices that there are (`--device-map auto`)."""
 
+    @property
+    def drafting(self) -> bool:
+        """Whether tokens are to be drafted, by whatever."""
+        return self.speculate != "none" or self.draft is not None
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingOptions:

@@ -164,9 +164,7 @@ def engine_of(model, tokenizer=None, *, clock=None, chunk: int | None = None, **
     import dataclasses
     import time
 
-    loaded = describe(
-        load_request(**more), model, tokenizer, attention=use_grouped_attention(model), seconds=lambda: 0.0
-    )
+    loaded = describe(load_request(**more), model, tokenizer, attention=use_grouped_attention(model))
     if chunk is not None:
         loaded = dataclasses.replace(loaded, chunk=chunk)
     return LocalEngine(loaded, InferenceThread(), clock or time.perf_counter)

@@ -208,26 +208,32 @@ class ModelOptions:
     tokens: int | None = None
     batch: int = 1
 
+    @property
+    def drafting(self) -> bool:
+        """Whether tokens are to be drafted, by whatever."""
+        return self.speculate != "none" or self.draft is not None
+
 
 def check_model_options(options: ModelOptions) -> ModelOptions:
     """The model flags. Raises UsageError naming the flag, its value and what is allowed."""
-    refuse_quant(options.quant, parse_dtype(options.dtype), parse_device(options.device)[0])
+    kind, _ = parse_device(options.device)
+    refuse_quant(options.quant, parse_dtype(options.dtype), kind)
     require_bitsandbytes(options.quant)
-    refuse_graph(options.decode, parse_device(options.device)[0])
+    refuse_graph(options.decode, kind)
     refuse_speculation(options.speculate, options.draft, options.decode)
     if options.spread:
         refuse_spread(options.device, options.quant)
     refuse_kv(
         options.kv_dtype,
         offload=options.kv_offload,
-        drafting=options.speculate != "none" or options.draft is not None,
+        drafting=options.drafting,
     )
     refuse_together(
         quant=options.quant,
         device=options.device,
         decode=options.decode,
         spread=options.spread,
-        drafting=options.speculate != "none" or options.draft is not None,
+        drafting=options.drafting,
     )
     for flag, count in (("--ctx", options.context), ("--prefill-chunk", options.prefill_chunk)):
         if count is not None and count < 1:

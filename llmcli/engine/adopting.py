@@ -1,10 +1,11 @@
 """A loaded model and the decode steps that were compiled for it."""
 
 from dataclasses import replace
+from functools import partial
 
 from llmcli.engine.compile.compiler import SWITCH, allowed
 from llmcli.engine.compile.eligible import refusal
-from llmcli.engine.compile.steps import CompiledSteps, recipe_maker
+from llmcli.engine.compile.steps import CompiledSteps, recipe_of
 from llmcli.engine.loaded import Loaded
 from llmcli.inference import LoadRequest
 
@@ -18,16 +19,10 @@ def with_steps(loaded: Loaded, request: LoadRequest) -> Loaded:
         return loaded
     asked = request.decode == "compiled"
     why_not = refusal(loaded)
-    steps = CompiledSteps(
-        loaded.model, recipe_maker(request.path, loaded.model, loaded.info.quant), refusal=why_not, forced=asked
-    )
+    recipe = partial(recipe_of, request.path, loaded.model, loaded.info.quant)
+    steps = CompiledSteps(loaded.model, recipe, refusal=why_not, forced=asked)
     steps.adopt(1)
-    loaded = replace(loaded, compiled=steps)
-    if why_not is None and steps.warnings:
-        loaded = replace(loaded, info=replace(loaded.info, notices=(*loaded.info.notices, *steps.warnings)))
+    loaded = replace(loaded, compiled=steps).noting(*steps.warnings)
     if asked and why_not is None and not allowed() and steps.missing(1):
         why_not = f"{SWITCH} is off, and no step has been compiled before"
-    if asked and why_not is not None:
-        notice = f"--decode compiled: {why_not}; decode is eager"
-        loaded = replace(loaded, info=replace(loaded.info, notices=(*loaded.info.notices, notice)))
-    return loaded
+    return loaded.noting(f"--decode compiled: {why_not}; decode is eager") if asked and why_not is not None else loaded

@@ -23,19 +23,15 @@ def with_graphs(loaded: Loaded, request: LoadRequest) -> Loaded:
     if request.decode not in {"auto", "graph"}:
         return loaded
     if (why_not := next(_hindrances(loaded), None)) is not None:
-        return _noting(loaded, f"--decode graph: {why_not}; decode is eager") if request.decode == "graph" else loaded
+        return loaded.noting(f"--decode graph: {why_not}; decode is eager") if request.decode == "graph" else loaded
     device = loaded.device
     graphs = Graphs(loaded.model, lambda: CudaRecorder(device), limit=loaded.info.context_limit)
     try:
         graphs.prepare()
     except CaptureFailed:
-        return _noting(loaded, *graphs.report().notices)
+        return loaded.noting(*graphs.report().notices)
     seconds = loaded.info.load_seconds + graphs.report().seconds
     return replace(loaded, graphs=graphs, info=replace(loaded.info, load_seconds=seconds))
-
-
-def _noting(loaded: Loaded, *notices: str) -> Loaded:
-    return replace(loaded, info=replace(loaded.info, notices=(*loaded.info.notices, *notices)))
 
 
 def _hindrances(loaded: Loaded) -> Iterator[str]:

@@ -35,6 +35,11 @@ def resolve_dtype(text: str, config: Any, stored: str | None) -> torch.dtype:
     return getattr(torch, stored) if stored else torch.float32
 
 
+def dtype_name(dtype: torch.dtype) -> str:
+    """Torch's name of a dtype: `bfloat16`."""
+    return str(dtype).removeprefix("torch.")
+
+
 def read_config(path: Path) -> Any:
     """The model's config. Raises ModelError for a type that transformers does not run as a decoder-only model."""
     try:

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ import torch
 from llmcli import __version__, ranks
 from llmcli.engine import device as device_rules
 from llmcli.engine.architectures import chunk_tokens
+from llmcli.engine.checkpoint import dtype_name
 from llmcli.engine.drafting import asked_for, may_speculate, no_speculation_notice
 from llmcli.engine.int4 import parameter_count
 from llmcli.engine.kv import KvCache, kv_notices, kv_of
@@ -26,10 +27,11 @@ _NO_LIMIT = 131_072
 """Context of a model that names no limit of its own (recurrent models), in tokens."""
 
 
-def describe(
-    request: LoadRequest, model: Any, tokenizer: Any, *, attention: str, seconds: Callable[[], float]
-) -> Loaded:
-    """The model with its facts. Raises ModelError for a config whose limits make no sense."""
+def describe(request: LoadRequest, model: Any, tokenizer: Any, *, attention: str) -> Loaded:
+    """The model with its facts, but for the time that loading took.
+
+    Raises ModelError for a config whose limits make no sense.
+    """
     config = model.config.get_text_config(decoder=True)
     limit, bound_by = _context(request, config)
     devices = device_rules.devices_of(model)
@@ -37,7 +39,7 @@ def describe(
     speculates = may_speculate(model.config)
     params = parameter_count(model)
     quant = quant_of(model)
-    dtype = str(model.dtype).removeprefix("torch.")
+    dtype = dtype_name(model.dtype)
     defaults, refused = _generation_defaults(model)
     kv = kv_of(request, device.type, limit)
     info = ModelInfo(
@@ -57,7 +59,7 @@ def describe(
         context_bound_by=bound_by,
         vocab_size=config.vocab_size,
         threads=torch.get_num_threads(),
-        load_seconds=seconds(),
+        load_seconds=0.0,
         generation_defaults=defaults,
         versions=_versions(quant, kv),
         notices=(

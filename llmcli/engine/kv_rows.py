@@ -61,6 +61,11 @@ class RowsLayer(DynamicLayer):
         super().reset()
 
     @property
+    def window(self) -> int | None:
+        """Tokens that a query sees, its own included; None for all."""
+        return None
+
+    @property
     def first_row(self) -> int:
         """The row of the buffers in which the first token lies."""
         return int(self.keys.storage_offset() // self.keys.stride(-2)) if self.buffered else 0
@@ -170,6 +175,11 @@ class SlidingRowsLayer(RowsLayer, DynamicSlidingWindowLayer):
         super().wrote(count)
         self.cumulative_length += count
         self._slide()
+
+    @property
+    def window(self) -> int:
+        """See `RowsLayer.window`."""
+        return int(self.sliding_window)
 
     @property
     def _most(self) -> int:

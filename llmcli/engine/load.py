@@ -12,7 +12,7 @@ from llmcli.engine.adopting import with_steps
 from llmcli.engine.attention import use_grouped_attention
 from llmcli.engine.cache import kv_bytes
 from llmcli.engine.capturing import with_graphs
-from llmcli.engine.checkpoint import Layout, load_model, load_tokenizer, read_config, resolve_dtype
+from llmcli.engine.checkpoint import Layout, dtype_name, load_model, load_tokenizer, read_config, resolve_dtype
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
 from llmcli.engine.drafting import may_speculate, require_draft
@@ -55,10 +55,10 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         attention = use_grouped_attention(model)
         _warm_up(request, model, kv)
         draft = None if drafts is None else load(replace(drafts, decode="eager"), clock)
-        loaded = describe(request, model, tokenizer, attention=attention, seconds=lambda: clock() - started)
+        loaded = describe(request, model, tokenizer, attention=attention)
         loaded = with_steps(loaded if draft is None else _with_draft(loaded, draft), request)
-        loaded = with_graphs(loaded, request)
         loaded = replace(loaded, info=replace(loaded.info, load_seconds=clock() - started))
+        loaded = with_graphs(loaded, request)
         return lead(loaded) if ranks.world() > 1 and ranks.rank() == 0 else loaded
     except LlmcliError:
         raise
@@ -75,9 +75,9 @@ def _kv(request: LoadRequest, config: Any, dtype: torch.dtype, device: torch.dev
     refuse_kv(
         request.kv_dtype,
         offload=request.kv_offload,
-        drafting=request.speculate != "none" or request.draft is not None,
+        drafting=request.drafting,
     )
-    refuse_float(request.kv_dtype, str(dtype).removeprefix("torch."))
+    refuse_float(request.kv_dtype, dtype_name(dtype))
     kv = kv_of(request, device.type)
     if kv.quantized is not None:
         kv.new(config)
@@ -112,7 +112,7 @@ def _with_draft(loaded: Loaded, draft: Loaded) -> Loaded:
     """The model with its draft model, whose notices a person has to know as well."""
     said = loaded.info.notices
     more = (f"{draft.info.name}: {notice}" for notice in draft.info.notices if notice not in said)
-    return replace(loaded, draft=draft, info=replace(loaded.info, notices=(*said, *more)))
+    return replace(loaded, draft=draft).noting(*more)
 
 
 @torch.inference_mode()

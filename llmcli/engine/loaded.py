@@ -1,7 +1,7 @@
 """A model in memory, with what is known of it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -36,6 +36,10 @@ class Loaded:
     draft: "Loaded | None" = None
     compiled: CompiledSteps | None = None
     graphs: Graphs | None = None
+
+    def noting(self, *notices: str) -> "Loaded":
+        """The model with more that a person should know of it."""
+        return replace(self, info=replace(self.info, notices=(*self.info.notices, *notices)))
 
 
 def eos_ids(model: Any, tokenizer: Any) -> frozenset[int]:

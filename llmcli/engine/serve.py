@@ -44,6 +44,10 @@ class Marks:
     generated: list[Ids] = field(default_factory=list)
     path: DecodePath | None = None
 
+    def held(self, cached: int) -> int:
+        """Tokens of each row that have been run through the model, `cached` ones before this request included."""
+        return cached + self.evaluated + len(self.generated[:-1])
+
     def forwarded(self, rows: Rows, cached: int) -> Rows:
         """The ids of each row that have been run through the model: the last ones that were generated have not."""
         made = self.generated[:-1]
@@ -90,7 +94,7 @@ class Serving:
         error: LlmcliError | None = None
         try:
             reason = self._answer(rows, match, marks)
-            self._settle(rows, match, marks)
+            self._settle(match, marks)
         except Exception as raised:  # noqa: BLE001 - whatever happens, the answer so far and its figures are kept
             error = translate(raised, "answering", self._memory_cure(len(ids)))
             reason = "memory" if isinstance(error, OutOfMemory) else "error"
@@ -104,10 +108,10 @@ class Serving:
     def _reuses(self) -> bool:
         return self._request.reuse_cache and self._loaded.info.cache_reuse
 
-    def _settle(self, rows: Rows, match: Match, marks: Marks) -> None:
+    def _settle(self, match: Match, marks: Marks) -> None:
         """Leave the cache with exactly what the answer is made of; a decode path may have run ahead of it."""
         if marks.path is not None:
-            marks.path.settle(len(marks.forwarded(rows, match.cached)[0]))
+            marks.path.settle(marks.held(match.cached))
 
     def _leave_cache(self, rows: Rows, match: Match, marks: Marks, trace: Trace) -> None:
         """Keep the cache for the next request, with exactly the ids that have been forwarded, or let go of it.

@@ -145,7 +145,7 @@ def test_it_is_checked_and_timed_once_and_serves_after_a_restart(model, open_eng
     assert (engine.to_compile(), engine.why_eager()) == (None, None)
     meta = store.find(engine._loaded.compiled.recipe(1)).meta
     assert (meta.eager_ms, meta.compiled_ms) == (compiled.EAGER_MS, compiled.COMPILED_MS)
-    monkeypatch.setattr("llmcli.engine.compile.steps._Trial.times", None)
+    monkeypatch.setattr("llmcli.engine.compile.steps._times", None)
     assert open_engine(model).info.decode_path == "compiled"
 
 

@@ -10,7 +10,7 @@ from llmcli.engine.cache import new_cache
 from llmcli.engine.compile.linear import write_out_linears
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
-from llmcli.engine.compile.steps import recipe_maker
+from llmcli.engine.compile.steps import recipe_of
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.step import NAME, Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
 from llmcli.engine.int4 import quantize_int4
@@ -172,7 +172,7 @@ def test_a_skeleton_is_quantized_and_mixed_as_the_model_is(tmp_path):
     quantize_int4(model, unpacked=False)
     model.model.norm.float()
     (tmp_path / "config.json").write_text(model.config.to_json_string())
-    recipe = recipe_maker(tmp_path, model, "int4")(1)
+    recipe = recipe_of(tmp_path, model, "int4", 1)
     assert (recipe.dtype, recipe.kinds) == ("bfloat16", (("model.norm.weight", "float32"),))
     found = kinds(skeleton(recipe)[0])
     assert found == kinds(model)

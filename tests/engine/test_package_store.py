@@ -101,7 +101,7 @@ def test_a_damaged_package_is_thrown_away(name, damage):
     damage(publish().directory / name)
     with pytest.raises(store.DamagedError, match="damaged and has been thrown away"):
         store.find(RECIPE)
-    assert not store.has(RECIPE)
+    assert store.whole(RECIPE) is None
     assert not store.place_of(RECIPE).exists()
 
 
@@ -115,7 +115,7 @@ def test_a_description_of_garbage_is_thrown_away(text):
     assert store.packages(RECIPE.model_key) == []
     with pytest.raises(store.DamagedError, match="damaged and has been thrown away"):
         store.find(RECIPE)
-    assert not store.has(RECIPE)
+    assert store.whole(RECIPE) is None
     assert not store.place_of(RECIPE).exists()
 
 
@@ -125,7 +125,7 @@ def test_a_description_without_sums_vouches_for_nothing():
     (made.directory / store.META).write_bytes(recipes.msgspec.json.encode(meta))
     with pytest.raises(store.DamagedError, match="damaged and has been thrown away"):
         store.find(RECIPE)
-    assert not store.has(RECIPE)
+    assert store.whole(RECIPE) is None
 
 
 @pytest.mark.parametrize("mode", [0o020, 0o002])

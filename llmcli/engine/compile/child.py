@@ -32,7 +32,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     try:
         with store.locked(recipe):
-            if not store.has(recipe):
+            if store.whole(recipe) is None:
                 _make(recipe)
     except LlmcliError as error:
         sys.exit(f"{error.message} ({error.hint})")

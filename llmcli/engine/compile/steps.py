@@ -9,17 +9,17 @@ from typing import Any
 import torch
 
 from llmcli.engine.cache import new_cache
+from llmcli.engine.checkpoint import dtype_name
 from llmcli.engine.compile import store
 from llmcli.engine.compile.cpu import cpu_name
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.compile.store import Package
-from llmcli.engine.decode.agreement import require_agreement
+from llmcli.engine.decode.agreement import TRIAL_TOKENS, Trial, require_agreement
 from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.step import Arguments, windows_of
 from llmcli.errors import LlmcliError
 
-_PROMPT = 8
 _ROUNDS = 5
 
 
@@ -40,22 +40,19 @@ class Timed:
 class CompiledSteps:
     """At most one step per number of rows. Only the inference thread touches it.
 
-    refusal: why this model has none, in words; None where it may. forced: used even where eager is faster. warnings:
-    what a person has to know of packages that were there and are not used.
+    recipe: what has to be compiled for batches of so many rows. refusal: why this model has none, in words; None where
+    it may. forced: used even where eager is faster. warnings: what a person has to know of packages that were there and
+    are not used.
     """
 
     def __init__(self, model: Any, recipe: Callable[[int], Recipe], *, refusal: str | None, forced: bool) -> None:
         self._model = model
-        self._recipe = recipe
+        self.recipe = recipe
         self._ready: dict[int, Timed] = {}
         self._failed: dict[int, str] = {}
         self.refusal = refusal
         self.forced = forced
         self.warnings: list[str] = []
-
-    def recipe(self, rows: int) -> Recipe:
-        """What has to be compiled for batches of `rows`."""
-        return self._recipe(rows)
 
     def ready(self, rows: int) -> CompiledStep | None:
         """The step for batches of `rows`, where there is one and it is worth it."""
@@ -80,7 +77,7 @@ class CompiledSteps:
         if not self.missing(rows):
             return
         try:
-            package = store.find(self._recipe(rows))
+            package = store.find(self.recipe(rows))
             if package is not None:
                 self._take(package, rows)
         except store.DamagedError as error:
@@ -94,9 +91,9 @@ class CompiledSteps:
     def forget(self, rows: int) -> None:
         """Throw away what cannot be used, so that it is made anew, and have the times of what can be taken again."""
         if self._failed.pop(rows, None) is not None:
-            store.discard(self._recipe(rows))
+            store.discard(self.recipe(rows))
         elif self._ready.pop(rows, None) is not None:
-            store.forget_times(self._recipe(rows))
+            store.forget_times(self.recipe(rows))
 
     def close(self) -> None:
         """Let go of all code; the loader removes then what it has unpacked for the time being."""
@@ -109,35 +106,23 @@ class CompiledSteps:
             return
         step = CompiledStep(package, self._model, windows_of(new_cache(self._model.config)))
         if package.meta.eager_ms is None or package.meta.compiled_ms is None:
-            package = package.noted(*_Trial(self._model, rows).times(step))
+            package = package.noted(*_times(step, Trial(self._model, rows)))
         eager, compiled = package.meta.eager_ms, package.meta.compiled_ms
         self._ready[rows] = Timed(step, eager or 0.0, compiled or 0.0)
 
 
-class _Trial:
-    """A few tokens through the model, to see what a step answers and how long it takes."""
-
-    def __init__(self, model: Any, rows: int) -> None:
-        self._model = model
-        self._ids = torch.arange(rows * (_PROMPT + 1)).view(rows, -1) % model.config.get_text_config().vocab_size
-
-    def times(self, step: CompiledStep) -> tuple[float, float]:
-        """Milliseconds of an eager and of a compiled step. Raises LlmcliError when their answers differ."""
-        beside, arguments, ids = self._filled(), Arguments(self._filled()), self._ids[:, _PROMPT:]
-        eager, compiled = [], []
-        for at in range(_ROUNDS):
-            want, took = _timed(lambda: forward(self._model, ids, beside))
-            eager.append(took)
-            got, took = _timed(lambda at=at: step(arguments.next(ids, _PROMPT + at)))  # type: ignore[misc]
-            compiled.append(took)
-            arguments.wrote()
-            require_agreement(got, want, "the compiled step")
-        return min(eager), min(compiled)
-
-    def _filled(self) -> Any:
-        cache = new_cache(self._model.config)
-        forward(self._model, self._ids[:, :_PROMPT], cache)
-        return cache
+def _times(step: CompiledStep, trial: Trial) -> tuple[float, float]:
+    """Milliseconds of an eager and of a compiled step. Raises LlmcliError when their answers differ."""
+    beside, arguments = trial.filled(), Arguments(trial.filled())
+    eager, compiled = [], []
+    for at in range(_ROUNDS):
+        want, took = _timed(lambda: forward(trial.model, trial.last, beside))
+        eager.append(took)
+        got, took = _timed(lambda at=at: step(arguments.next(trial.last, TRIAL_TOKENS + at)))  # type: ignore[misc]
+        compiled.append(took)
+        arguments.wrote()
+        require_agreement(got, want, "the compiled step")
+    return min(eager), min(compiled)
 
 
 def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
@@ -145,19 +130,18 @@ def _timed(run: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, float]:
     return run(), (time.perf_counter() - started) * 1000
 
 
-def recipe_maker(path: Path, model: Any, quant: str) -> Callable[[int], Recipe]:
-    """What has to be compiled for a loaded model, by rows of the batch. Raises OSError without a config.json."""
-    config = (path / "config.json").read_text(encoding="utf-8")
-    dtype = _name(model.dtype)
-    kinds = tuple(
-        (name, _name(tensor.dtype)) for name, tensor in model.named_parameters() if tensor.dtype != model.dtype
+def recipe_of(path: Path, model: Any, quant: str, rows: int) -> Recipe:
+    """What has to be compiled for a loaded model and batches of `rows`. Raises OSError without a config.json."""
+    dtype = dtype_name(model.dtype)
+    return Recipe(
+        config=(path / "config.json").read_text(encoding="utf-8"),
+        quant=quant,
+        dtype=dtype,
+        rows=rows,
+        threads=torch.get_num_threads(),
+        cpu=cpu_name(),
+        device=model.device.type,
+        kinds=tuple(
+            (name, kind) for name, tensor in model.named_parameters() if (kind := dtype_name(tensor.dtype)) != dtype
+        ),
     )
-
-    def make(rows: int) -> Recipe:
-        return Recipe(config, quant, dtype, rows, torch.get_num_threads(), cpu_name(), model.device.type, kinds)
-
-    return make
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -129,17 +129,17 @@ def _lasting(package: Package, recipe: Recipe) -> Package | None:
     return None
 
 
-def has(recipe: Recipe) -> bool:
-    """Whether `find` has something for the recipe; one that is damaged is thrown away. Raises LlmcliError as `find`."""
+def whole(recipe: Recipe) -> Package | None:
+    """As `find`, but for a damaged package, which is as good as none once it has been thrown away."""
     try:
-        return find(recipe) is not None
+        return find(recipe)
     except DamagedError:
-        return False
+        return None
 
 
 def forget_times(recipe: Recipe) -> None:
     """Have the times of a package's step taken again."""
-    if has(recipe) and (package := find(recipe)) is not None:
+    if (package := whole(recipe)) is not None:
         package.noted(None, None)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from llmcli.engine import device as devices
 from llmcli.engine.cache import new_cache
-from llmcli.engine.decode.agreement import require_agreement
+from llmcli.engine.decode.agreement import TRIAL_TOKENS, Trial, require_agreement
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.program import Bucket, LayerShape, Program, shapes_of
 from llmcli.engine.decode.recorder import Recorder, Replay
@@ -19,9 +19,6 @@ from llmcli.inference import Clock
 from llmcli.units import seconds_text
 
 T = TypeVar("T")
-
-_TRIAL = 8
-"""Tokens that the cache holds when the first captured step is compared with an eager one."""
 
 
 class CaptureFailed(Exception):
@@ -70,17 +67,13 @@ class Graphs:
         Raises CaptureFailed.
         """
         program = self.program(1)
-        bucket = self.bucket(program, _TRIAL + 1)
+        bucket = self.bucket(program, TRIAL_TOKENS + 1)
         self._attempt(lambda: self._compare(program, bucket))
 
     def _compare(self, program: Program, bucket: Bucket) -> None:
-        vocabulary = self.model.config.get_text_config(decoder=True).vocab_size
-        ids = torch.arange(_TRIAL + 1, device=self.model.device)[None] % vocabulary
-        cache, beside = (new_cache(self.model.config, self._limit) for _ in range(2))
-        for one in (cache, beside):
-            forward(self.model, ids[:, :-1], one)
-        want = forward(self.model, ids[:, -1:], beside)
-        require_agreement(program.trial(cache, ids[:, -1:], bucket), want, "the captured step")
+        trial = Trial(self.model, program.batch, self._limit)
+        want = forward(self.model, trial.last, trial.filled())
+        require_agreement(program.trial(trial.filled(), trial.last, bucket), want, "the captured step")
 
     def program(self, batch: int) -> Program:
         """The program for `batch` sequences; one for another size is given up. Raises CaptureFailed."""

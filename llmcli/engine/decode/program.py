@@ -11,7 +11,7 @@ from transformers import DynamicCache
 from llmcli.engine.decode.recorder import Recorder, Replay
 from llmcli.engine.decode.static_step import StaticStep, Window
 from llmcli.engine.decode.step import own_layers
-from llmcli.engine.kv_rows import RowsLayer, SlidingRowsLayer, bucket, most_rows
+from llmcli.engine.kv_rows import RowsLayer, bucket, most_rows
 from llmcli.engine.sample import Sampler
 
 
@@ -37,16 +37,16 @@ class Bucket:
     forward: Replay
 
 
-def window_of(layer: RowsLayer) -> Window:
-    """The window of a layer, None for full attention."""
-    return layer.sliding_window if isinstance(layer, SlidingRowsLayer) else None
+def next_rows(layers: Sequence[RowsLayer]) -> dict[Window, int]:
+    """Where the next token's K and V go, per window."""
+    return {layer.window: layer.first_row + int(layer.keys.shape[-2]) for layer in layers}
 
 
 def shapes_of(cache: DynamicCache) -> tuple[LayerShape, ...]:
     """The shapes of the layers of a cache that holds something."""
     return tuple(
         LayerShape(
-            window_of(layer),
+            layer.window,
             (layer.keys.shape[1], layer.keys.shape[3]),
             (layer.values.shape[1], layer.values.shape[3]),
             layer.keys.dtype,
@@ -138,7 +138,7 @@ class Program:
         self.adopt(cache, into)
         layers = own_layers(cache)
         self._ids.copy_(ids)
-        self.place(layers[0].get_seq_length(), {window_of(one): one.first_row + one.keys.shape[-2] for one in layers})
+        self.place(layers[0].get_seq_length(), next_rows(layers))
         into.forward()
         return self._logits
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from llmcli.engine.decode.graphs import Graphs
-from llmcli.engine.decode.program import window_of
+from llmcli.engine.decode.program import next_rows
 from llmcli.engine.decode.static_step import Window
 from llmcli.engine.decode.step import own_layers
 from llmcli.engine.sample import Sampler
@@ -84,7 +84,7 @@ class Running:
         bucket = self._graphs.bucket(self._program, self._tokens + 1)
         if bucket is self._bucket:
             for layer in self._layers:
-                if window_of(layer) in full:
+                if layer.window in full:
                     layer.reserve(1)
         else:
             self._bucket = bucket
@@ -92,5 +92,5 @@ class Running:
         self._place()
 
     def _place(self) -> None:
-        self._rows = {window_of(layer): layer.first_row + layer.keys.shape[-2] for layer in self._layers}
+        self._rows = next_rows(self._layers)
         self._program.place(self._tokens, self._rows)

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
+
+from llmcli.engine.decode.step import step_cache
 
 Window = int | None
 """Tokens that a query of a sliding layer sees, its own included; None for full attention."""
@@ -74,8 +75,7 @@ class StaticStep:
 
         buffers: keys and values (batch, heads, rows, dim) of each layer that keeps its own.
         """
-        cache = DynamicCache(config=self._model.config)
-        own = [index for index, layer in enumerate(cache.layers) if isinstance(layer, DynamicLayer)]
+        cache, own = step_cache(self._model.config)
         for index, window, pair in zip(own, self._windows, buffers, strict=True):
             cache.layers[index] = StaticLayer(pair, window, rows[window], position)
         with experts_of_one_token(self._model):

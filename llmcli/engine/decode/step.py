@@ -13,7 +13,7 @@ from torch import nn
 from transformers import AttentionInterface, DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-from llmcli.engine.kv_rows import RowsLayer, SlidingRowsLayer
+from llmcli.engine.kv_rows import RowsLayer
 
 NAME = "decode_step"
 """The attention of an exported step, in transformers' registry. No mask is registered for it: it needs none."""
@@ -134,9 +134,8 @@ class DecodeStep(nn.Module):
         counts: list[torch.Tensor],
         buffers: list[torch.Tensor],
     ) -> torch.Tensor:
-        """rows, firsts, counts: per kind of layer; the last two tell numbers by their lengths (see `arguments`)."""
-        cache = DynamicCache(config=self.model.config)
-        own = [index for index, layer in enumerate(cache.layers) if isinstance(layer, DynamicLayer)]
+        """rows, firsts, counts: per kind of layer; the last two tell numbers by their lengths (see `Arguments`)."""
+        cache, own = step_cache(self.model.config)
         for at, (index, window) in enumerate(zip(own, self.windows, strict=True)):
             kind = self.kinds.index(window)
             first = 0 if window is None else firsts[kind].shape[0] - LEAST
@@ -147,6 +146,12 @@ class DecodeStep(nn.Module):
         return logits
 
 
+def step_cache(config: Any) -> tuple[DynamicCache, list[int]]:
+    """A cache for one step, and where in it layers have to be put that show the K and V of their own."""
+    cache = DynamicCache(config=config)
+    return cache, [index for index, layer in enumerate(cache.layers) if isinstance(layer, DynamicLayer)]
+
+
 def own_layers(cache: DynamicCache) -> list[RowsLayer]:
     """The layers that keep K and V in buffers."""
     return [layer for layer in cache.layers if isinstance(layer, RowsLayer)]
@@ -154,7 +159,7 @@ def own_layers(cache: DynamicCache) -> list[RowsLayer]:
 
 def windows_of(cache: DynamicCache) -> tuple[int | None, ...]:
     """The window of each layer that keeps K and V of its own, None for full attention."""
-    return tuple(layer.sliding_window if isinstance(layer, SlidingRowsLayer) else None for layer in own_layers(cache))
+    return tuple(layer.window for layer in own_layers(cache))
 
 
 class Arguments:
@@ -210,7 +215,7 @@ def _leaders(layers: Sequence[RowsLayer]) -> dict[int | None, RowsLayer]:
     """One layer of each kind, by window; all of a kind hold the same tokens in the same rows."""
     first: dict[int | None, RowsLayer] = {}
     for layer in layers:
-        first.setdefault(layer.sliding_window if isinstance(layer, SlidingRowsLayer) else None, layer)
+        first.setdefault(layer.window, layer)
     return first
 
 
