@@ -1,7 +1,7 @@
 """`llmcli bench`: time prefill and decode."""
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,53 +12,36 @@ from llmcli.cli.bench_flags import GridFlags, asked_tests
 
 _LISTS = "What is measured: every combination of lists like 128,4k"
 
-PromptLenOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--prompt-len", metavar="N,…", help="Prompt: exactly N random ids. Default: 512.", rich_help_panel=_LISTS
-    ),
-]
+
+def _listed(name: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", metavar=f"{metavar},…", help=help_text, rich_help_panel=_LISTS)
+
+
+PromptLenOption = Annotated[list[str] | None, _listed("prompt-len", "N", "Prompt: exactly N random ids. Default: 512.")]
 OutLenOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--out-len",
-        metavar="N,…",
-        help="Answer: exactly N ids, whatever they are. Default: 128.",
-        rich_help_panel=_LISTS,
-    ),
+    list[str] | None, _listed("out-len", "N", "Answer: exactly N ids, whatever they are. Default: 128.")
 ]
 DepthOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--depth",
-        metavar="N,…",
-        help="Tokens that the cache holds before the prompt. Default: 0.",
-        rich_help_panel=_LISTS,
-    ),
+    list[str] | None, _listed("depth", "N", "Tokens that the cache holds before the prompt. Default: 0.")
 ]
 BatchOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--batch", metavar="N,…", help="Sequences at once; rates are their totals. Default: 1.", rich_help_panel=_LISTS
-    ),
+    list[str] | None, _listed("batch", "N", "Sequences at once; rates are their totals. Default: 1.")
 ]
 DecodeOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--decode",
-        metavar="NAME,…",
-        help=f"How tokens are made: {', '.join(flags.Decode)}. Default: auto, what is known to be fastest here.",
-        rich_help_panel=_LISTS,
+    _listed(
+        "decode",
+        "NAME",
+        f"How tokens are made: {', '.join(flags.Decode)}. Default: auto, what is known to be fastest here.",
     ),
 ]
 QuantOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--quant",
-        metavar="NAME,…",
-        help=f"What weights are quantized to on load: {', '.join(flags.Quant)}. "
+    _listed(
+        "quant",
+        "NAME",
+        f"What weights are quantized to on load: {', '.join(flags.Quant)}. "
         "Default: auto, those of a 4-bit GGUF to nf4 on CUDA, to int4 on a CPU.",
-        rich_help_panel=_LISTS,
     ),
 ]
 RepeatsOption = Annotated[int, typer.Option("--repeats", metavar="N", help="Measured repetitions of each test.")]

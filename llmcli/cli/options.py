@@ -77,6 +77,11 @@ class Stats(StrEnum):
 
 _SPEED = "Speed and memory"
 
+
+def _speed(name: str, help_text: str, metavar: str | None = None) -> Any:
+    return typer.Option(f"--{name}", metavar=metavar, help=help_text, rich_help_panel=_SPEED)
+
+
 ModelArgument = Annotated[
     str | None,
     typer.Argument(
@@ -98,41 +103,20 @@ RegistryOption = Annotated[
     Path | None,
     typer.Option("--registry", metavar="FILE", help="Your models.toml, instead of the one in the config directory."),
 ]
-DecodeOption = Annotated[
-    Decode,
-    typer.Option(
-        "--decode", help="How tokens are made. auto: what is known to be fastest here.", rich_help_panel=_SPEED
-    ),
-]
-SpeculateOption = Annotated[
-    Speculate,
-    typer.Option("--speculate", help="ngram: draft tokens from what the prompt says already.", rich_help_panel=_SPEED),
-]
-DraftOption = Annotated[
-    str | None,
-    typer.Option("--draft", metavar="MODEL", help="A small model that drafts tokens.", rich_help_panel=_SPEED),
-]
-PrefillChunkOption = Annotated[
-    int | None,
-    typer.Option("--prefill-chunk", metavar="N", help="Prompt tokens per forward.", rich_help_panel=_SPEED),
-]
+DecodeOption = Annotated[Decode, _speed("decode", "How tokens are made. auto: what is known to be fastest here.")]
+SpeculateOption = Annotated[Speculate, _speed("speculate", "ngram: draft tokens from what the prompt says already.")]
+DraftOption = Annotated[str | None, _speed("draft", "A small model that drafts tokens.", "MODEL")]
+PrefillChunkOption = Annotated[int | None, _speed("prefill-chunk", "Prompt tokens per forward.", "N")]
 KvDtypeOption = Annotated[
     str,
-    typer.Option(
-        "--kv-dtype",
-        metavar="NAME",
-        help="What K and V are kept in: auto (the model's dtype), or fp8, int8, int4, which are lossy.",
-        rich_help_panel=_SPEED,
+    _speed(
+        "kv-dtype",
+        "What K and V are kept in: auto (the model's dtype), or fp8, int8, int4, which are lossy.",
+        "NAME",
     ),
 ]
-KvOffloadOption = Annotated[
-    bool,
-    typer.Option("--kv-offload", metavar="", help="Keep K and V in main memory (CUDA).", rich_help_panel=_SPEED),
-]
-DeviceMapOption = Annotated[
-    DeviceMap,
-    typer.Option("--device-map", help="auto: spread the layers over all GPUs, then the CPU.", rich_help_panel=_SPEED),
-]
+KvOffloadOption = Annotated[bool, _speed("kv-offload", "Keep K and V in main memory (CUDA).", "")]
+DeviceMapOption = Annotated[DeviceMap, _speed("device-map", "auto: spread the layers over all GPUs, then the CPU.")]
 FormatOption = Annotated[TableFormat, typer.Option("--format", help="table for people, json for programs.")]
 
 

@@ -14,6 +14,7 @@ from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, Dynam
 
 from llmcli.engine.failures import reason_of
 from llmcli.engine.quiet import quiet
+from llmcli.engine.tensors import tensors_in
 from llmcli.errors import LlmcliError, ModelError, OutOfMemory
 from llmcli.units import bytes_text
 
@@ -125,18 +126,7 @@ def held_tensors(cache: DynamicCache) -> Iterable[torch.Tensor]:
     for layer in cache.layers:
         for name, value in vars(layer).items():
             if name not in _NOT_HELD:
-                yield from _tensors(value)
-
-
-def _tensors(value: object) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _tensors(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _tensors(part)
+                yield from tensors_in(value)
 
 
 def _cannot(how: How, error: Exception) -> ModelError:
