@@ -17,6 +17,7 @@ from llmcli.engine.decode.eager import forward
 from llmcli.engine.describe import describe
 from llmcli.engine.drafting import may_speculate, require_draft
 from llmcli.engine.failures import translate
+from llmcli.engine.head import read_head_in_place
 from llmcli.engine.kv import KvCache, kv_of
 from llmcli.engine.loaded import Loaded
 from llmcli.engine.quantize import choose_quant, stored_as
@@ -53,6 +54,7 @@ def load(request: LoadRequest, clock: Clock) -> Loaded:
         model = load_model(request.path, config, dtype, quant, _layout(request, config, device))
         tokenizer = None if request.weights_only else load_tokenizer(request.path)
         attention = use_grouped_attention(model)
+        read_head_in_place(model)
         _warm_up(request, model, kv)
         draft = None if drafts is None else load(replace(drafts, decode="eager"), clock)
         loaded = describe(request, model, tokenizer, attention=attention)

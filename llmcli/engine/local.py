@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.failures import translate
 from llmcli.engine.generate import Generated
+from llmcli.engine.handover import Handover
 from llmcli.engine.live_cache import live_cache
 from llmcli.engine.load import load
 from llmcli.engine.loaded import Loaded
@@ -39,13 +39,13 @@ class _Either:
 
     def __init__(self, cancel: Cancel) -> None:
         self._cancel = cancel
-        self._abandoned = threading.Event()
+        self._abandoned = False
 
     def is_set(self) -> bool:
-        return self._cancel.is_set() or self._abandoned.is_set()
+        return self._abandoned or self._cancel.is_set()
 
     def abandon(self) -> None:
-        self._abandoned.set()
+        self._abandoned = True
 
 
 class LocalEngine:
@@ -122,7 +122,7 @@ class LocalEngine:
     def generate(self, request: GenerateRequest, cancel: Cancel) -> Iterator[Event]:
         """Run one request; see `Engine.generate`. Text is made here, on the caller's thread, beside decode."""
         submitted = self.clock()
-        steps: SimpleQueue[PrefillProgress | Generated | None] = SimpleQueue()
+        steps = Handover()
         either = _Either(cancel)
         serving = Serving(self._loaded, self._live, request, cancel=either, emit=steps.put, clock=self.clock)
 
@@ -134,12 +134,12 @@ class LocalEngine:
             except Exception as error:
                 raise translate(error, "reading the prompt", "Shorten the prompt, or free memory first.") from error
             finally:
-                steps.put(None)
+                steps.end()
 
         future = self._thread.submit(job)
         words = _Words(self._loaded.tokenizer, request, self.clock)
         try:
-            while (step := _next(steps)) is not None:
+            for step in steps:
                 if isinstance(step, PrefillProgress):
                     yield step
                     continue
@@ -194,11 +194,3 @@ class _Words:
             return ""
         finally:
             self._busy += self._clock() - started
-
-
-def _next(steps: "SimpleQueue[PrefillProgress | Generated | None]") -> PrefillProgress | Generated | None:
-    while True:
-        try:
-            return steps.get(timeout=0.5)  # a wait without end cannot be interrupted on Windows
-        except Empty:
-            continue

@@ -128,9 +128,10 @@ def test_one_exported_program_serves_every_length(narrow, model_type):
     beside.steps(4)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 4])
 @pytest.mark.parametrize("model_type", ["gpt2", "phi"])
-def test_linear_layers_that_are_written_out_answer_the_same(model_type):
-    beside = Beside(tiny_model(model_type))
+def test_linear_layers_that_are_written_out_answer_the_same(model_type, rows):
+    beside = Beside(tiny_model(model_type), rows=rows)
     beside.read(2, EXAMPLE_TOKENS)
     replaced = write_out_linears(beside.export())
     linears = [module for module in beside.model.modules() if isinstance(module, torch.nn.Linear)]
@@ -138,8 +139,8 @@ def test_linear_layers_that_are_written_out_answer_the_same(model_type):
     beside.steps(4)
 
 
-def test_a_batch_keeps_its_linear_layers():
-    beside = Beside(tiny_model("llama", num_hidden_layers=1), rows=3)
+def test_a_large_batch_keeps_its_linear_layers():
+    beside = Beside(tiny_model("llama", num_hidden_layers=1), rows=5)
     beside.read(2, EXAMPLE_TOKENS)
     assert write_out_linears(beside.export()) == 0
     beside.steps(3)

@@ -30,8 +30,7 @@ def build(recipe: Recipe, directory: Path) -> Meta:
     example = Arguments(cache).next(ids, EXAMPLE_TOKENS)
     program = torch.export.export(step, example, dynamic_shapes=tuple(dynamic_shapes(step)), strict=False)
     module = program.module(check_guards=False)
-    if recipe.rows == 1:
-        write_out_linears(module)
+    write_out_linears(module)
     constants = _compile(module, program.example_inputs[0], directory / CODE)
     _require_all(module, constants)
     given = {name: kind_of(tensor) for name, tensor in tensors_of(step).items()}

@@ -5,7 +5,6 @@ serves any length of the cache.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -66,29 +65,13 @@ def _softmax(logits: torch.Tensor, sinks: torch.Tensor | None) -> torch.Tensor:
 AttentionInterface.register(NAME, single_query_attention)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where the tokens that a query sees lie in buffers: from row `first`, `count` of them, its own the last."""
-
-    first: int
-    count: int
-
-    @property
-    def row(self) -> int:
-        """Where the query's own K and V go."""
-        return self.first + self.count - 1
-
-    def after(self, window: int | None) -> "Span":
-        """That of the next token."""
-        full = window is not None and self.count == window
-        return Span(self.first + 1, self.count) if full else Span(self.first, self.count + 1)
-
-
 class StepLayer(DynamicLayer):
     """A layer's buffers during one step: writes the new K and V in place and shows those of `span`."""
 
     def __init__(self, buffers: Sequence[torch.Tensor], row: torch.Tensor, first: Any, count: Any) -> None:
-        """buffers: keys and values (batch, heads, rows, dim). row: (1,). first, count: those of `Span`."""
+        """buffers: keys and values (batch, heads, rows, dim). row: (1,), where the new K and V go. The query sees
+        `count` rows from row `first` on, its own the last.
+        """
         super().__init__()
         self.keys, self.values = buffers
         self.is_initialized = True
@@ -162,40 +145,86 @@ def windows_of(cache: DynamicCache) -> tuple[int | None, ...]:
     return tuple(layer.window for layer in own_layers(cache))
 
 
+class _Place:
+    """Where the next token goes in the buffers of all layers of one window, and which rows its query sees.
+
+    row: (1,), where it goes: the last of the rows that the query sees. first, count: tensors whose lengths tell the
+    first of these rows (LEAST more than that) and their number.
+    """
+
+    __slots__ = ("_buffer_rows", "_cell", "_count", "_first", "_marker", "_window", "count", "first", "row")
+
+    def __init__(self, layer: RowsLayer) -> None:
+        self._window, self._buffer_rows = layer.window, layer.rows
+        self._first, self._count = layer.first_row, int(layer.keys.shape[-2]) + 1
+        self._marker = torch.empty(1)
+        self.row = torch.empty(1, dtype=torch.long)
+        self._cell = self.row.numpy()
+        self.first = self._marker.expand(self._first + LEAST)
+        self._tell()
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the buffers have no such row."""
+        return self._first + self._count > self._buffer_rows
+
+    def advance(self) -> None:
+        """Become that of the token after."""
+        if self._count == self._window:
+            self._first += 1
+            self.first = self._marker.expand(self._first + LEAST)
+        else:
+            self._count += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._cell[0] = self._first + self._count - 1
+        self.count = self._marker.expand(self._count)
+
+
 class Arguments:
     """What a `DecodeStep` takes, made from a cache that holds at least one token.
 
-    The layers of the cache are told what has been written when `commit` is called: to keep them up to date after every
-    token would take a fifth of a small model's step.
+    A small model's step takes a few milliseconds, so it costs as little as can be: tensors are written to again, and
+    the layers of the cache are told what has been written when `commit` is called.
     """
 
     def __init__(self, cache: DynamicCache) -> None:
         self._layers = own_layers(cache)
-        self._leaders = _leaders(self._layers)
-        self._marker = torch.empty(1)
+        self._position = torch.empty(1, dtype=torch.long)
+        self._cell = self._position.numpy()
         self._written = 0
-        self._spans: list[Span] = []
+        self._places: list[_Place] = []
         self._buffers: list[torch.Tensor] = []
         self._look()
 
     def next(self, ids: torch.Tensor, position: int) -> tuple[Any, ...]:
-        """The arguments of the next step, for the ids (batch, 1) at `position`; makes room for them."""
-        if any(span.row >= layer.rows for span, layer in zip(self._spans, self._leaders.values(), strict=True)):
-            self.commit()
-            self._look()
+        """The arguments of the next step, for the ids (batch, 1) at `position`; makes room for them.
+
+        They are good until the next call.
+        """
+        places = self._places
+        for place in places:
+            if place.beyond:
+                self.commit()
+                self._look()
+                places = self._places
+                break
+        self._cell[0] = position
         return (
             ids,
-            torch.tensor([position]),
-            [torch.tensor([span.row]) for span in self._spans],
-            [self._marker.expand(span.first + LEAST) for span in self._spans],
-            [self._marker.expand(span.count) for span in self._spans],
+            self._position,
+            [place.row for place in places],
+            [place.first for place in places],
+            [place.count for place in places],
             self._buffers,
         )
 
     def wrote(self) -> None:
         """Count the token of the last step as written."""
         self._written += 1
-        self._spans = [span.after(window) for span, window in zip(self._spans, self._leaders, strict=True)]
+        for place in self._places:
+            place.advance()
 
     def commit(self) -> None:
         """Let the layers of the cache hold what has been written."""
@@ -208,15 +237,15 @@ class Arguments:
         for layer in self._layers:
             layer.reserve(1)
         self._buffers = [buffer for layer in self._layers for buffer in layer.buffers]
-        self._spans = [Span(layer.first_row, int(layer.keys.shape[-2]) + 1) for layer in self._leaders.values()]
+        self._places = [_Place(layer) for layer in _leaders(self._layers)]
 
 
-def _leaders(layers: Sequence[RowsLayer]) -> dict[int | None, RowsLayer]:
-    """One layer of each kind, by window; all of a kind hold the same tokens in the same rows."""
+def _leaders(layers: Sequence[RowsLayer]) -> list[RowsLayer]:
+    """One layer of each kind, in the order of `DecodeStep.kinds`; all of a kind hold the same tokens in the same rows."""
     first: dict[int | None, RowsLayer] = {}
     for layer in layers:
         first.setdefault(layer.window, layer)
-    return first
+    return list(first.values())
 
 
 def dynamic_shapes(step: DecodeStep) -> Iterator[Any]:
