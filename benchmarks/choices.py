@@ -29,10 +29,11 @@ from llmcli.cli.opening import load_request
 from llmcli.cli.options import ModelOptions
 from llmcli.engine.cache import new_cache
 from llmcli.engine.compile import build as building
-from llmcli.engine.compile.store import Meta, Package
+from llmcli.engine.compile.store import Package
+from llmcli.engine.decode.arguments import Arguments
 from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.decode.eager import forward
-from llmcli.engine.decode.step import Arguments, windows_of
+from llmcli.engine.decode.step import windows_of
 from llmcli.engine.int4 import Int4Linear, int4_modules
 from llmcli.engine.load import load
 from llmcli.inference import QuantChoice
@@ -88,9 +89,9 @@ def compiled(loaded: Any, folder: Path, name: str, **changed: Any) -> CompiledSt
     print(f"compiling {name} …", flush=True)
     recipe = recipe_of(loaded)
     with mock.patch.multiple(building, **changed) if changed else contextlib.nullcontext():
-        building.build(recipe, directory)
+        meta = building.build(recipe, directory)
     cache = filled(loaded.model, new_cache(loaded.model.config), 8)
-    return CompiledStep(Package(directory, Meta({}, {}, 0)), loaded.model, windows_of(cache))
+    return CompiledStep(Package(directory, meta), loaded.model, windows_of(cache))
 
 
 def recipe_of(loaded: Any) -> Any:

@@ -22,7 +22,7 @@ from llmcli.load_rules import int4_takes
 _FEW_ROWS = 17
 """Up to so many rows the packed weights are multiplied, above the unpacked ones: a step with drafts is a small one."""
 
-_PACKED_ROWS = 64
+PACKED_ROWS = 64
 """The kernel's order is one of so many rows, or of a part of them: whole runs of them are packed by themselves."""
 
 _TOGETHER = 1 << 20
@@ -173,7 +173,7 @@ def _int4_linear(linear: nn.Linear, *, unpacked: bool) -> Int4Linear:
     made = Int4Linear(packed, weight.new_empty(wide // GROUP, out, 2), linear.bias)
     if unpacked and psutil.virtual_memory().available > weight.nbytes + _LEFT_FREE:
         made.dense = (torch.empty_like(weight),)
-    for rows in _runs(out, max(1, _TOGETHER // (wide * _PACKED_ROWS)) * _PACKED_ROWS):
+    for rows in _runs(out, max(1, _TOGETHER // (wide * PACKED_ROWS)) * PACKED_ROWS):
         packed[rows] = torch._convert_weight_to_int4pack_for_cpu(_numbers(weight, rows, made), 1)
     return made
 

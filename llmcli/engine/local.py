@@ -1,6 +1,5 @@
 """The engine interface over transformers on this machine."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress

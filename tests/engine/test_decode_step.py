@@ -11,8 +11,9 @@ from llmcli.engine.compile.linear import write_out_linears
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
 from llmcli.engine.compile.steps import recipe_of
+from llmcli.engine.decode.arguments import Arguments
 from llmcli.engine.decode.eager import forward
-from llmcli.engine.decode.step import NAME, Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
+from llmcli.engine.decode.step import NAME, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
 from llmcli.engine.int4 import quantize_int4
 from llmcli.prefill_rules import CONTINUABLE
 

@@ -31,6 +31,12 @@ def _small_buffers(monkeypatch):
     monkeypatch.setattr(kv_rows, "SPARE_ROWS", 4)
 
 
+class Watched(Sampler):
+    """Makes every choice by `pick`, where it can be watched."""
+
+    memoryless = False
+
+
 def decode(path, prompt, steps, sampler):
     """Logits (steps + 1, rows, vocabulary) that the ids were chosen from, and the ids."""
     logits, pick = [], sampler.pick
@@ -60,7 +66,7 @@ def same(got, want, steps=STEPS):
 @torch.inference_mode()
 def law(model, prompt=PROMPT, **sampling):
     caches = new_cache(model.config), new_cache(model.config)
-    samplers = [Sampler(greedy(**sampling), prompt) for _ in caches]
+    samplers = [Watched(greedy(**sampling), prompt) for _ in caches]
     want = decode(lambda: EagerPath(model, caches[0], samplers[0]), prompt, STEPS, samplers[0])
     graphs = Graphs(model, DirectRecorder())
     got = decode(lambda: GraphPath(graphs, caches[1], samplers[1], prompt), prompt, STEPS, samplers[1])

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tiny_models import load_request, saved_model, tiny_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.head import read_head_in_place
 from llmcli.engine.load import load
-from tiny_models import load_request, saved_model, tiny_model
 
 
 class Products(TorchDispatchMode):

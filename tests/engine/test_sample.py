@@ -74,3 +74,14 @@ def test_logits_that_are_no_numbers_end_in_words(temperature, bad):
 
 def test_an_id_that_is_masked_out_is_no_fault():
     assert draw(greedy(), torch.tensor([[0.0, float("-inf"), 1.0]]), 1) == [2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_greedy_ids_on_a_cpu_are_those_that_stay_on_a_device(dtype):
+    logits = torch.randn(5, 3000, generator=torch.Generator().manual_seed(3)).to(dtype)  # bfloat16 has ties among them
+    sampler = Sampler(greedy(), PROMPT)
+    assert list(sampler(logits)) == sampler.choose(logits).tolist() == logits.argmax(-1).tolist()
+    logits[2, 7] = float("nan")
+    assert sampler.choose(logits)[2] == -1
+    with pytest.raises(LlmcliError, match="not finite"):
+        sampler(logits)

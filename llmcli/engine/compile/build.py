@@ -7,11 +7,13 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from llmcli.engine.compile.join import join_projections
 from llmcli.engine.compile.linear import write_out_linears
 from llmcli.engine.compile.recipe import Recipe, facts, versions
 from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS, skeleton
 from llmcli.engine.compile.store import CODE, CONSTANTS, Meta
-from llmcli.engine.decode.step import Arguments, DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
+from llmcli.engine.decode.arguments import Arguments
+from llmcli.engine.decode.step import DecodeStep, dynamic_shapes, kind_of, tensors_of, windows_of
 
 _LONGEST_EXPRESSION = 10
 """Operations that are computed again wherever their result is read. The query is read once per key: with inductor's own
@@ -30,15 +32,14 @@ def build(recipe: Recipe, directory: Path) -> Meta:
     example = Arguments(cache).next(ids, EXAMPLE_TOKENS)
     program = torch.export.export(step, example, dynamic_shapes=tuple(dynamic_shapes(step)), strict=False)
     module = program.module(check_guards=False)
+    joined = join_projections(module)
     write_out_linears(module)
     constants = _compile(module, program.example_inputs[0], directory / CODE)
     _require_all(module, constants)
     given = {name: kind_of(tensor) for name, tensor in tensors_of(step).items()}
-    save_file(
-        {name: tensor.detach().clone().contiguous() for name, tensor in constants.items() if name not in given},
-        directory / CONSTANTS,
-    )
-    return Meta(facts(recipe), versions(), time.perf_counter() - started, given)
+    own = {name: tensor for name, tensor in constants.items() if name not in given | joined}
+    save_file({name: tensor.detach().clone().contiguous() for name, tensor in own.items()}, directory / CONSTANTS)
+    return Meta(facts(recipe), versions(), time.perf_counter() - started, given, joined)
 
 
 def _require_all(module: Any, constants: dict[str, torch.Tensor]) -> None:

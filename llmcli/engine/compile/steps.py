@@ -15,9 +15,10 @@ from llmcli.engine.compile.cpu import cpu_name
 from llmcli.engine.compile.recipe import Recipe
 from llmcli.engine.compile.store import Package
 from llmcli.engine.decode.agreement import TRIAL_TOKENS, Trial, require_agreement
+from llmcli.engine.decode.arguments import Arguments
 from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.decode.eager import forward
-from llmcli.engine.decode.step import Arguments, windows_of
+from llmcli.engine.decode.step import windows_of
 from llmcli.errors import LlmcliError
 
 _ROUNDS = 5

@@ -42,14 +42,16 @@ class Meta:
     """What is known of a package.
 
     recipe, versions: what it was made for and of. seconds: that it took. sha256: of each file. tensors: the weights
-    that the code is to be given, each with dtype and shape. reason: why there is no code, for a step that cannot be
-    compiled. eager_ms, compiled_ms: what a step took when it was first loaded, None until then.
+    that the code is to be given, each with dtype and shape. joined: see `Joined` (join.py). reason: why there is no
+    code, for a step that cannot be compiled. eager_ms, compiled_ms: what a step took when it was first loaded, None
+    until then.
     """
 
     recipe: Facts
     versions: dict[str, str]
     seconds: float
     tensors: dict[str, str] = field(default_factory=dict)
+    joined: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sha256: dict[str, str] = field(default_factory=dict)
     reason: str | None = None
     eager_ms: float | None = None

@@ -6,10 +6,12 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
+from llmcli.engine.compile.join import joined_tensors
 from llmcli.engine.compile.store import Package
+from llmcli.engine.decode.arguments import Arguments
 from llmcli.engine.decode.eager import forward
 from llmcli.engine.decode.path import Ids
-from llmcli.engine.decode.step import Arguments, DecodeStep, kind_of, tensors_of
+from llmcli.engine.decode.step import DecodeStep, kind_of, tensors_of
 from llmcli.engine.sample import Sampler
 from llmcli.errors import LlmcliError
 from llmcli.inference import DecodeName
@@ -23,7 +25,7 @@ class CompiledStep:
         tensors = {name: tensor.detach() for name, tensor in tensors_of(DecodeStep(model, windows)).items()}
         _require_same(package, tensors)
         self._loader = torch._C._aoti.AOTIModelPackageLoader(str(package.code), "model", False, 1, -1)
-        tensors |= load_file(package.constants)
+        tensors |= load_file(package.constants) | joined_tensors(package.meta.joined, tensors)
         self._tensors = {name: tensors[name] for name in self._loader.get_constant_fqns()}  # they must stay alive
         self._loader.load_constants(self._tensors, False, True, True)
 

@@ -69,8 +69,9 @@ class StepLayer(DynamicLayer):
     """A layer's buffers during one step: writes the new K and V in place and shows those of `span`."""
 
     def __init__(self, buffers: Sequence[torch.Tensor], row: torch.Tensor, first: Any, count: Any) -> None:
-        """buffers: keys and values (batch, heads, rows, dim). row: (1,), where the new K and V go. The query sees
-        `count` rows from row `first` on, its own the last.
+        """buffers: keys and values (batch, heads, rows, dim). row: (1,), where the new K and V go.
+
+        The query sees `count` rows from row `first` on, its own the last.
         """
         super().__init__()
         self.keys, self.values = buffers
@@ -143,109 +144,6 @@ def own_layers(cache: DynamicCache) -> list[RowsLayer]:
 def windows_of(cache: DynamicCache) -> tuple[int | None, ...]:
     """The window of each layer that keeps K and V of its own, None for full attention."""
     return tuple(layer.window for layer in own_layers(cache))
-
-
-class _Place:
-    """Where the next token goes in the buffers of all layers of one window, and which rows its query sees.
-
-    row: (1,), where it goes: the last of the rows that the query sees. first, count: tensors whose lengths tell the
-    first of these rows (LEAST more than that) and their number.
-    """
-
-    __slots__ = ("_buffer_rows", "_cell", "_count", "_first", "_marker", "_window", "count", "first", "row")
-
-    def __init__(self, layer: RowsLayer) -> None:
-        self._window, self._buffer_rows = layer.window, layer.rows
-        self._first, self._count = layer.first_row, int(layer.keys.shape[-2]) + 1
-        self._marker = torch.empty(1)
-        self.row = torch.empty(1, dtype=torch.long)
-        self._cell = self.row.numpy()
-        self.first = self._marker.expand(self._first + LEAST)
-        self._tell()
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the buffers have no such row."""
-        return self._first + self._count > self._buffer_rows
-
-    def advance(self) -> None:
-        """Become that of the token after."""
-        if self._count == self._window:
-            self._first += 1
-            self.first = self._marker.expand(self._first + LEAST)
-        else:
-            self._count += 1
-        self._tell()
-
-    def _tell(self) -> None:
-        self._cell[0] = self._first + self._count - 1
-        self.count = self._marker.expand(self._count)
-
-
-class Arguments:
-    """What a `DecodeStep` takes, made from a cache that holds at least one token.
-
-    A small model's step takes a few milliseconds, so it costs as little as can be: tensors are written to again, and
-    the layers of the cache are told what has been written when `commit` is called.
-    """
-
-    def __init__(self, cache: DynamicCache) -> None:
-        self._layers = own_layers(cache)
-        self._position = torch.empty(1, dtype=torch.long)
-        self._cell = self._position.numpy()
-        self._written = 0
-        self._places: list[_Place] = []
-        self._buffers: list[torch.Tensor] = []
-        self._look()
-
-    def next(self, ids: torch.Tensor, position: int) -> tuple[Any, ...]:
-        """The arguments of the next step, for the ids (batch, 1) at `position`; makes room for them.
-
-        They are good until the next call.
-        """
-        places = self._places
-        for place in places:
-            if place.beyond:
-                self.commit()
-                self._look()
-                places = self._places
-                break
-        self._cell[0] = position
-        return (
-            ids,
-            self._position,
-            [place.row for place in places],
-            [place.first for place in places],
-            [place.count for place in places],
-            self._buffers,
-        )
-
-    def wrote(self) -> None:
-        """Count the token of the last step as written."""
-        self._written += 1
-        for place in self._places:
-            place.advance()
-
-    def commit(self) -> None:
-        """Let the layers of the cache hold what has been written."""
-        for layer in self._layers if self._written else ():
-            layer.wrote(self._written)
-        self._written = 0
-
-    def _look(self) -> None:
-        """Make room for a token, and see where it goes."""
-        for layer in self._layers:
-            layer.reserve(1)
-        self._buffers = [buffer for layer in self._layers for buffer in layer.buffers]
-        self._places = [_Place(layer) for layer in _leaders(self._layers)]
-
-
-def _leaders(layers: Sequence[RowsLayer]) -> list[RowsLayer]:
-    """One layer of each kind, in the order of `DecodeStep.kinds`; all of a kind hold the same tokens in the same rows."""
-    first: dict[int | None, RowsLayer] = {}
-    for layer in layers:
-        first.setdefault(layer.window, layer)
-    return list(first.values())
 
 
 def dynamic_shapes(step: DecodeStep) -> Iterator[Any]:

@@ -1,0 +1,100 @@
+"""Projections of one input, joined: one call of the 4-bit kernel where a model's code makes several.
+
+A call of the kernel costs what reading some hundred kilobytes of weights does, so query, key and value of a small model
+are multiplied together. Larger products lose by it: their results have to be taken apart again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from llmcli.engine.int4 import PACKED_ROWS
+
+_ATEN = torch.ops.aten
+_KERNEL = _ATEN._weight_int4pack_mm_for_cpu.default
+_SAME_NUMBERS = {_ATEN.reshape.default, _ATEN.view.default, _ATEN.contiguous.default, _ATEN.clone.default}
+
+_MOST_WEIGHTS = 1 << 20
+"""Of joined layers. Those of SmolLM2-135M's query, key and value gain; its gate and up, 1.7 million, lose."""
+
+Joined = dict[str, tuple[str, ...]]
+"""Names of joined tensors, each with those of its parts."""
+
+
+def join_projections(module: GraphModule) -> Joined:
+    """Replace the int4 products of a traced step that have one input by one of all their weights, where that pays."""
+    joined: Joined = {}
+    for at, nodes in enumerate(_alike(module)):
+        tensors = {f"joined_{at}_{what}": _parts(nodes, argument) for what, argument in _WEIGHTS.items()}
+        joined |= tensors
+        for name, parts in tensors.items():
+            module.register_buffer(name, join(_values(module, parts)))
+        _replace(module, nodes, *tensors)
+    if joined:
+        module.graph.eliminate_dead_code()
+        module.graph.lint()
+        module.recompile()
+    return joined
+
+
+def join(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Packed weights (out, in ÷ 2) or their scales (in ÷ 32, out, 2), one layer's outputs after the other's."""
+    return torch.cat(list(parts), dim=parts[0].dim() - 2)
+
+
+def joined_tensors(joined: Mapping[str, Iterable[str]], tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The joined tensors, made of those of a model."""
+    return {name: join([tensors[part] for part in parts]) for name, parts in joined.items()}
+
+
+_WEIGHTS = {"packed": 1, "scale_zero": 3}
+"""Which arguments of the kernel the weights are."""
+
+
+def _alike(module: GraphModule) -> Iterator[list[Node]]:
+    """Calls of the kernel with the same input whose weights may be joined, in the order of the graph."""
+    calls: dict[Node, list[Node]] = defaultdict(list)
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.target is _KERNEL:
+            calls[_origin(node.args[0])].append(node)
+    yield from (nodes for nodes in calls.values() if len(nodes) > 1 and _may_join(nodes))
+
+
+def _origin(node: Any) -> Node:
+    """What has the same numbers in the same order."""
+    while node.op == "call_function" and node.target in _SAME_NUMBERS:
+        node = node.args[0]
+    origin: Node = node
+    return origin
+
+
+def _may_join(nodes: Sequence[Any]) -> bool:
+    """Whether the result is small, and the kernel's order, one of PACKED_ROWS at a time, goes on from part to part."""
+    packed = [node.args[1].meta["val"] for node in nodes]
+    whole = all(len(one) % PACKED_ROWS == 0 for one in packed[:-1])
+    return whole and sum(2 * one.numel() for one in packed) <= _MOST_WEIGHTS
+
+
+def _parts(nodes: Sequence[Any], argument: int) -> tuple[str, ...]:
+    return tuple(str(node.args[argument].target) for node in nodes)
+
+
+def _values(module: GraphModule, names: Iterable[str]) -> list[torch.Tensor]:
+    return [module.get_buffer(name) for name in names]
+
+
+def _replace(module: GraphModule, nodes: Sequence[Node], packed: str, scale_zero: str) -> None:
+    graph, first = module.graph, nodes[0]
+    x, _, group, _ = first.args
+    with graph.inserting_before(first):
+        weights = (graph.get_attr(packed), group, graph.get_attr(scale_zero))
+        product = graph.call_function(_KERNEL, (x, *weights))
+    borders = accumulate((node.meta["val"].shape[-1] for node in nodes), initial=0)
+    for node, (start, end) in zip(nodes, pairwise(borders), strict=True):
+        with graph.inserting_before(node):
+            node.replace_all_uses_with(graph.call_function(_ATEN.slice.Tensor, (product, 1, start, end)))
+        graph.erase_node(node)
