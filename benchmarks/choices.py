@@ -1,13 +1,15 @@
 """What the choices inside the CPU engine gain, each against the way that was not taken, in alternation in one process.
 
-Usage: python benchmarks/choices.py [MODEL] [--rounds 7] [--depths 0,512,2048] [--only buffers,unpacked,compiled]
+Usage: python benchmarks/choices.py [MODEL] [--rounds 7] [--depths 0,512,2048] [--only buffers,unpacked,head,compiled]
 
 - buffers: decode with K and V appended in place, against transformers' cache, which copies them for every token
 - unpacked: prefill of 512 tokens with int4 weights unpacked to 16 bits, against the packed ones
-- written out: a compiled bf16 step whose linear layers are loops, against the library's matrix products
+- head in place: the same in bf16 with an output head that reads its weights where they lie, against copying them
+- written out: a compiled bf16 step whose linear layers are loops, against library products; of 1 and of 4 rows
 - short expressions: a compiled int4 step with a limit on what is computed again, against inductor's own limit
+- joined: a compiled int4 step that multiplies query, key and value in one call, against three
 
-Prints medians over rounds and the ratio within a round. Compiles four steps first, a minute each on two cores.
+Prints medians over rounds and the ratio within a round. Compiles seven steps first, a minute each on two cores.
 """
 
 import argparse
@@ -39,7 +41,8 @@ from llmcli.engine.load import load
 from llmcli.inference import QuantChoice
 
 PROMPT, STEPS = 512, 32
-PARTS = ("buffers", "unpacked", "compiled")
+PARTS = ("buffers", "unpacked", "head", "compiled")
+ROWS = 4
 Way = Callable[[], float]
 
 
@@ -48,9 +51,9 @@ def loaded_with(model: str | None, quant: QuantChoice) -> Any:
     return load(load_request(find(model, None), ModelOptions(quant=quant, decode="eager")), time.perf_counter)
 
 
-def filled(model: Any, cache: Any, tokens: int) -> Any:
-    """The cache after `tokens` random ids."""
-    for ids in torch.randint(10, 1000, (1, max(1, tokens))).split(256, dim=1):
+def filled(model: Any, cache: Any, tokens: int, rows: int = 1) -> Any:
+    """The cache after `tokens` random ids in each of `rows`."""
+    for ids in torch.randint(10, 1000, (rows, max(1, tokens))).split(256, dim=1):
         forward(model, ids, cache)
     return cache
 
@@ -82,32 +85,50 @@ def prefilling(model: Any, kept: dict[Int4Linear, tuple[torch.Tensor, ...]], *, 
     return way
 
 
-def compiled(loaded: Any, folder: Path, name: str, **changed: Any) -> CompiledStep:
+def reading_head(model: Any, *, in_place: bool) -> Way:
+    """Seconds of a prefill of PROMPT tokens, with or without what keeps the head's weights from being copied."""
+    hooks = model.get_output_embeddings()._forward_pre_hooks
+    kept = dict(hooks)
+
+    def way() -> float:
+        hooks.clear()
+        if in_place:
+            hooks.update(kept)
+        started = time.perf_counter()
+        filled(model, new_cache(model.config), PROMPT)
+        seconds = time.perf_counter() - started
+        hooks.update(kept)
+        return seconds
+
+    return way
+
+
+def compiled(loaded: Any, folder: Path, name: str, rows: int = 1, **changed: Any) -> CompiledStep:
     """A step that is built with some of the builder's parts `changed`."""
     directory = folder / name
     directory.mkdir()
     print(f"compiling {name} …", flush=True)
-    recipe = recipe_of(loaded)
+    recipe = recipe_of(loaded, rows)
     with mock.patch.multiple(building, **changed) if changed else contextlib.nullcontext():
         meta = building.build(recipe, directory)
     cache = filled(loaded.model, new_cache(loaded.model.config), 8)
     return CompiledStep(Package(directory, meta), loaded.model, windows_of(cache))
 
 
-def recipe_of(loaded: Any) -> Any:
+def recipe_of(loaded: Any, rows: int) -> Any:
     """What is compiled for the model."""
     from llmcli.engine.compile.steps import recipe_of as recipe
 
     model = loaded.model
-    return recipe(Path(model.config._name_or_path), model, loaded.info.quant, 1)
+    return recipe(Path(model.config._name_or_path), model, loaded.info.quant, rows)
 
 
-def stepping(model: Any, step: CompiledStep, depth: int) -> Way:
+def stepping(model: Any, step: CompiledStep, depth: int, rows: int = 1) -> Way:
     """Seconds per compiled step."""
 
     def way() -> float:
-        cache = filled(model, new_cache(model.config), depth)
-        arguments, ids = Arguments(cache), torch.tensor([[5]])
+        cache = filled(model, new_cache(model.config), depth, rows)
+        arguments, ids = Arguments(cache), torch.full((rows, 1), 5)
         started = time.perf_counter()
         for position in range(depth, depth + STEPS):
             step(arguments.next(ids, position))
@@ -123,7 +144,7 @@ def compare(what: str, taken: Way, other: Way, rounds: int) -> None:
     ours, theirs = (statistics.median(values) * 1000 for values in zip(*pairs, strict=True))
     ratios = sorted(after / before for before, after in pairs)
     print(
-        f"{what:<34} {ours:8.2f} ms, other way {theirs:8.2f} ms: {statistics.median(ratios):.2f} × faster "
+        f"{what:<40} {ours:8.2f} ms, other way {theirs:8.2f} ms: {statistics.median(ratios):.2f} × faster "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f} over {rounds} rounds)",
         flush=True,
     )
@@ -142,6 +163,9 @@ def measure(asked: argparse.Namespace, folder: Path) -> None:
         kept = {module: module.dense for module in int4_modules(int4) if isinstance(module, Int4Linear)}
         unpacked, without = (prefilling(int4, kept, unpacked=one) for one in (True, False))
         compare(f"unpacked, prefill of {PROMPT}", unpacked, without, asked.rounds)
+    if "head" in asked.only:
+        in_place, copied = (reading_head(bf16, in_place=one) for one in (True, False))
+        compare(f"head in place, bf16, prefill of {PROMPT}", in_place, copied, asked.rounds)
     if "compiled" in asked.only:
         compare_steps(plain, packed, asked, folder)
     info = packed.info
@@ -152,21 +176,31 @@ def compare_steps(plain: Any, packed: Any, asked: argparse.Namespace, folder: Pa
     """The choices inside the compiled step."""
     bf16, int4 = plain.model, packed.model
     steps = dict(steps_of(plain, packed, folder))
-    for depth in asked.depths:
-        ways = (stepping(bf16, steps[name], depth) for name in ("bf16", "bf16 with library products"))
-        compare(f"written out, bf16, depth {depth}", *ways, asked.rounds)
-    for depth in asked.depths:
-        ways = (stepping(int4, steps[name], depth) for name in ("int4", "int4 with inductor's limit"))
-        compare(f"short expressions, int4, depth {depth}", *ways, asked.rounds)
+    for choice, model, name, other, rows in (
+        ("written out, bf16", bf16, "bf16", "bf16-library", 1),
+        (f"written out, bf16, {ROWS} rows", bf16, "bf16-rows", "bf16-rows-library", ROWS),
+        ("short expressions, int4", int4, "int4", "int4-long", 1),
+        ("joined, int4", int4, "int4", "int4-apart", 1),
+    ):
+        for depth in asked.depths:
+            ways = (stepping(model, steps[one], depth, rows) for one in (name, other))
+            compare(f"{choice}, depth {depth}", *ways, asked.rounds)
 
 
 def steps_of(plain: Any, packed: Any, folder: Path) -> Iterator[tuple[str, CompiledStep]]:
     """The compiled steps that are compared, by name."""
+    library: dict[str, Any] = {"write_out_linears": lambda _: 0}
     with torch.inference_mode(mode=False):
-        yield "bf16", compiled(plain, folder, "bf16")
-        yield "bf16 with library products", compiled(plain, folder, "bf16-library", write_out_linears=lambda _: 0)
-        yield "int4", compiled(packed, folder, "int4")
-        yield "int4 with inductor's limit", compiled(packed, folder, "int4-long", _LONGEST_EXPRESSION=50)
+        for name, loaded, rows, changed in (
+            ("bf16", plain, 1, {}),
+            ("bf16-library", plain, 1, library),
+            ("bf16-rows", plain, ROWS, {}),
+            ("bf16-rows-library", plain, ROWS, library),
+            ("int4", packed, 1, {}),
+            ("int4-long", packed, 1, {"_LONGEST_EXPRESSION": 50}),
+            ("int4-apart", packed, 1, {"join_projections": lambda _: {}}),
+        ):
+            yield name, compiled(loaded, folder, name, rows, **changed)
 
 
 def main() -> None:
