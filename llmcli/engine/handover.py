@@ -10,8 +10,8 @@ from llmcli.inference import PrefillProgress
 
 Step = PrefillProgress | Generated
 
-FRAME = 1 / 60
-"""Seconds between two positions that wake the reader. Nobody sees more often than a screen is drawn."""
+FRAME = 1 / 30
+"""Seconds between two positions that wake the reader: nobody reads faster."""
 
 _LONGEST_WAIT = 0.5
 """A wait without end cannot be interrupted on Windows."""
