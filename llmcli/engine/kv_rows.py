@@ -1,5 +1,7 @@
 """K and V in buffers with rows to spare, so that a token is written in place and nothing is copied to append it."""
 
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -34,6 +36,8 @@ class RowsLayer(DynamicLayer):
     """
 
     buffers: tuple[torch.Tensor, ...] = ()
+    _shown: Callable[[], torch.Tensor | None] = staticmethod(lambda: None)
+    _first = 0
 
     def __init__(self, limit: int | None = None) -> None:
         """limit: the most tokens that it will be asked to hold; None: not known."""
@@ -68,12 +72,19 @@ class RowsLayer(DynamicLayer):
     @property
     def first_row(self) -> int:
         """The row of the buffers in which the first token lies."""
+        if self._known:
+            return self._first
         return int(self.keys.storage_offset() // self.keys.stride(-2)) if self.buffered else 0
 
     @property
     def buffered(self) -> bool:
         """Whether `keys` is a view of the buffer."""
-        return bool(self.buffers) and _same_storage(self.keys, self.buffers[0])
+        return self._known or (bool(self.buffers) and _same_storage(self.keys, self.buffers[0]))
+
+    @property
+    def _known(self) -> bool:
+        """Whether nobody has set `keys` since it was made a view of the buffer."""
+        return self.keys is not None and self.keys is self._shown()
 
     @property
     def rows(self) -> int:
@@ -126,7 +137,9 @@ class RowsLayer(DynamicLayer):
         return self.keys, self.values
 
     def _show(self, first: int, tokens: int) -> None:
+        """Let `keys` and `values` be these rows."""
         self.keys, self.values = (buffer.narrow(2, first, tokens) for buffer in self.buffers)
+        self._shown, self._first = weakref.ref(self.keys), first
 
     def wrote(self, count: int) -> None:
         """Count `count` tokens as held that have been written into the rows after the last one, where room is."""
