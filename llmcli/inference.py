@@ -183,13 +183,15 @@ class PrefillProgress:
 class Piece:
     """One generated token: its id, the text it completed (often, but not always, its own) and its arrival.
 
-    beside: the ids that the other rows of a batch got in the same step.
+    beside: the ids that the other rows of a batch got in the same step. more: whether what comes next is known already,
+    so that both can be shown at once.
     """
 
     token_id: int
     text: str
     arrived: float
     beside: tuple[int, ...] = ()
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

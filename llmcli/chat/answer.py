@@ -45,23 +45,26 @@ class _Delivering:
         self._cancel = cancel
         self._stream = stream
         self._busy = 0.0
+        self._waiting = ""
         self.first: float | None = None
         self.text = ""
         self.failed: OutputFailed | None = None
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, *, more: bool = False) -> None:
+        """Take more text; it is shown together with what comes next where that is known already (`more`)."""
         self.text += text
-        if self._stream:
-            self._write(text)
+        self._waiting += text
+        if self._stream and not more:
+            self._show()
 
     def finish(self, text: str, load_wait: float) -> Delivery:
         self.add(text)
-        if not self._stream:
-            self._write(self.text)
+        self._show()
         delivered = self.first if self.first is not None and not self._stream else self._clock()
         return Delivery(self.first, delivered, self._busy, len(self.text), load_wait)
 
-    def _write(self, text: str) -> None:
+    def _show(self) -> None:
+        text, self._waiting = self._waiting, ""
         if not text or self.failed:
             return
         started = self._clock()
@@ -97,7 +100,7 @@ def answer(
         if isinstance(event, PrefillProgress):
             screen.prefill(event.evaluated, event.total)
         elif isinstance(event, Piece):
-            delivering.add(event.text)
+            delivering.add(event.text, more=event.more)
         elif isinstance(event, Finished):
             trace = event.trace
             delivery = delivering.finish(event.text, load_wait)

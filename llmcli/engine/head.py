@@ -13,10 +13,13 @@ def read_head_in_place(model: Any) -> None:
     Those of one position keep the strides of all of them, and then a CPU copies the whole weight, for every prompt.
     """
     head = model.get_output_embeddings()
-    if isinstance(head, nn.Linear):
+    if isinstance(head, nn.Linear) and head.weight.device.type == "cpu":
         head.register_forward_pre_hook(_as_rows)
 
 
-def _as_rows(_head: nn.Module, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+def _as_rows(_head: nn.Module, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...] | None:
+    """The same positions, with the strides of rows. None, to leave it at that, where they are given by keyword."""
+    if not given:
+        return None
     hidden, *more = given
     return (hidden.flatten().view(hidden.shape), *more)

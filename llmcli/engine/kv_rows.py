@@ -1,7 +1,6 @@
 """K and V in buffers with rows to spare, so that a token is written in place and nothing is copied to append it."""
 
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -36,7 +35,7 @@ class RowsLayer(DynamicLayer):
     """
 
     buffers: tuple[torch.Tensor, ...] = ()
-    _shown: Callable[[], torch.Tensor | None] = staticmethod(lambda: None)
+    _shown: "weakref.ref[torch.Tensor] | None" = None
     _first = 0
 
     def __init__(self, limit: int | None = None) -> None:
@@ -83,8 +82,11 @@ class RowsLayer(DynamicLayer):
 
     @property
     def _known(self) -> bool:
-        """Whether nobody has set `keys` since it was made a view of the buffer."""
-        return self.keys is not None and self.keys is self._shown()
+        """Whether `keys` is still the view that was made last, so that where it lies need not be looked up.
+
+        Others crop and replace `keys`. The reference is weak, so that it keeps no buffer that they have let go of.
+        """
+        return self._shown is not None and self.keys is self._shown() and self.keys is not None
 
     @property
     def rows(self) -> int:

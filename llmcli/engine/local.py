@@ -142,7 +142,7 @@ class LocalEngine:
                 if isinstance(step, PrefillProgress):
                     yield step
                     continue
-                yield Piece(step.token_id, words.add(step), step.at, step.ids[1:])
+                yield Piece(step.token_id, words.add(step), step.at, step.ids[1:], steps.more)
                 if words.fault is not None:
                     either.abandon()
             trace = future.result()

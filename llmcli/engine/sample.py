@@ -56,7 +56,8 @@ class Sampler:
     def __call__(self, logits: torch.Tensor) -> tuple[int, ...]:
         """The next id of each row, from logits (rows, vocabulary). Raises LlmcliError when they are not finite."""
         if self.memoryless and logits.device.type == "cpu":
-            best, index = logits.max(-1)  # nothing has to be moved to be checked, and each operation takes its time
+            # What `pick` chooses, checked without tensors: after a small model's step each of their operations shows.
+            best, index = logits.max(-1)
             return known([at if isfinite(top) else -1 for top, at in zip(best.tolist(), index.tolist(), strict=True)])
         # One transfer brings both the ids and the check to the host.
         return known(self.choose(logits).tolist())

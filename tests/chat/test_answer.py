@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from dataclasses import replace
 
 import pytest
 from traces import INFO, trace_of
@@ -68,6 +69,18 @@ def test_every_piece_is_written_when_it_comes():
     seconds = result.record.seconds
     assert seconds.ttft + seconds.decode + seconds.tail == seconds.total
     assert seconds.ttft < seconds.first_text < seconds.total
+
+
+def test_pieces_that_are_known_together_are_written_together():
+    class Bursts(FakeEngine):
+        def generate(self, request, cancel):
+            for event in super().generate(request, cancel):
+                yield replace(event, more=event.text in "ac") if isinstance(event, Piece) else event
+
+    screen = Screen()
+    result = answer(Bursts(list("abc"), "!"), REQUEST, screen, threading.Event())
+    assert screen.writes == ["ab", "c!"]  # the end shows what is left
+    assert result.text == "abc!"
 
 
 def test_without_streaming_the_same_text_comes_at_once():

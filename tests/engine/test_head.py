@@ -46,7 +46,8 @@ def test_the_last_position_is_a_row_of_a_product_that_reads_the_weight_in_place(
     torch.testing.assert_close(got, want)
 
 
-def test_without_that_torch_takes_a_batched_product_which_copies_the_weight():
+def test_without_that_torch_takes_a_batched_product():
+    """What makes `read_head_in_place` worth it, and no longer does once this fails."""
     names, _ = products(tiny_model("llama"), torch.tensor([[1, 2, 3]]))
     assert names == ["bmm"]
 
@@ -55,3 +56,10 @@ def test_a_loaded_model_reads_it_in_place(tmp_path):
     request = replace(load_request(), path=saved_model(tmp_path), device="cpu", quant="none")
     loaded = load(request, time.perf_counter)
     assert products(loaded.model, torch.tensor([[1, 2, 3]]))[0] == ["mm"]
+
+
+def test_a_head_that_is_given_its_input_by_keyword_takes_it():
+    model = tiny_model("llama")
+    read_head_in_place(model)
+    hidden = torch.ones(1, 1, model.config.hidden_size)
+    assert torch.equal(model.lm_head(input=hidden), model.lm_head(hidden))

@@ -62,19 +62,27 @@ def test_what_is_joined_can_be_made_of_a_models_tensors():
         assert torch.equal(tensor, tensors[name])
 
 
-def test_parts_that_end_inside_a_run_of_the_kernels_order_stay_apart():
-    _, module = exported(quantized(kv_heads=2))  # 32 outputs of key, in the middle
-    assert not any("k_proj" in part for parts in join_projections(module).values() for part in parts)
+def test_nothing_follows_a_part_that_ends_inside_a_run_of_the_kernels_order():
+    beside, module = exported(quantized(kv_heads=2))  # 32 outputs of key, half a run
+    attention = [parts for parts in join_projections(module).values() if "self_attn" in parts[0]]
+    assert [[part.split(".")[-2] for part in parts] for parts in attention] == [["q_proj", "k_proj"]] * (2 * LAYERS)
+    beside.steps(3)
 
 
-def test_large_products_stay_apart(monkeypatch):
-    monkeypatch.setattr(join, "_MOST_WEIGHTS", 64 * 64 * 3 - 1)
+@pytest.mark.parametrize(("most", "together"), [(0, 0), (64 * 64 * 3 - 1, 2), (64 * 64 * 3, 3), (1 << 20, 3)])
+def test_large_products_stay_apart(monkeypatch, most, together):
+    monkeypatch.setattr(join, "_MOST_WEIGHTS", most)
     _, module = exported(quantized())
-    before = calls(module)
-    assert not any("q_proj" in part for parts in join_projections(module).values() for part in parts)
-    monkeypatch.setattr(join, "_MOST_WEIGHTS", 0)
-    assert join_projections(module) == {}
-    assert calls(module) <= before
+    attention = [parts for parts in join_projections(module).values() if "self_attn" in parts[0]]
+    assert [len(parts) for parts in attention] == [together] * (2 * LAYERS if together else 0)
+
+
+def test_query_key_and_value_are_joined_where_a_large_product_has_their_input_too(monkeypatch):
+    monkeypatch.setattr(join, "_MOST_WEIGHTS", 64 * 64 * 3)
+    beside, module = exported(quantized("cohere"))  # attention and feed-forward read the same normed input
+    joined = [parts for parts in join_projections(module).values() if "packed" in parts[0]]
+    assert [len(parts) for parts in joined] == [3] * LAYERS
+    beside.steps(3)
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch, of itself

@@ -9,8 +9,8 @@ import msgspec
 
 from llmcli import __version__
 
-FORMAT = 1
-"""Of the files in a package's directory."""
+FORMAT = 2
+"""Of the files in a package's directory, and of what is made of a step before it is compiled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class Arguments:
     def next(self, ids: torch.Tensor, position: int) -> tuple[Any, ...]:
         """The arguments of the next step, for the ids (batch, 1) at `position`; makes room for them.
 
-        They are good until the next call.
+        They are good until the token counts as written.
         """
         places = self._places
         for place in places:

@@ -66,7 +66,7 @@ AttentionInterface.register(NAME, single_query_attention)
 
 
 class StepLayer(DynamicLayer):
-    """A layer's buffers during one step: writes the new K and V in place and shows those of `span`."""
+    """A layer's buffers during one step: writes the new K and V in place and shows those that the query sees."""
 
     def __init__(self, buffers: Sequence[torch.Tensor], row: torch.Tensor, first: Any, count: Any) -> None:
         """buffers: keys and values (batch, heads, rows, dim). row: (1,), where the new K and V go.
@@ -100,7 +100,8 @@ class StepLayer(DynamicLayer):
 class DecodeStep(nn.Module):
     """ids (batch, 1), position (1,), where to write and read, K and V of all layers → logits (batch, vocabulary).
 
-    windows: of each layer that keeps K and V of its own, None for full attention. Layers of one window share a span.
+    windows: of each layer that keeps K and V of its own, None for full attention. Layers of one window
+    hold the same tokens in the same rows.
     """
 
     def __init__(self, model: Any, windows: Sequence[int | None]) -> None:
