@@ -13,7 +13,7 @@ from llmcli.chat.markdown.paint import Painter
 from llmcli.chat.markdown.rows import ASCII, Glyphs
 
 INTERVAL = 1 / 50
-"""Seconds between two redraws, at least. Text that comes in frames (engine/handover.py) takes longer and never waits."""
+"""Seconds between two redraws, at least. Text in frames (engine/handover.py) comes less often, so it never waits."""
 _TALLEST = 24
 """Rows of the tail in a window with room for more: a redraw has to be cheap."""
 _SLICE = 400
