@@ -6,13 +6,11 @@ from test_decode_step import Beside, obey
 from tiny_models import tiny_model
 
 from llmcli.engine.cache import new_cache
-from llmcli.engine.compile import join
-from llmcli.engine.compile.build import build
+from llmcli.engine.compile import join, launch, store
 from llmcli.engine.compile.compiler import refusal
 from llmcli.engine.compile.join import join_projections, joined_tensors
 from llmcli.engine.compile.skeleton import EXAMPLE_TOKENS
 from llmcli.engine.compile.steps import recipe_of
-from llmcli.engine.compile.store import Package
 from llmcli.engine.decode.arguments import Arguments
 from llmcli.engine.decode.compiled import CompiledStep
 from llmcli.engine.decode.eager import forward
@@ -85,16 +83,16 @@ def test_query_key_and_value_are_joined_where_a_large_product_has_their_input_to
     beside.steps(3)
 
 
-@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # torch, of itself
 @pytest.mark.skipif(refusal() is not None, reason="there is no compiler")
-def test_a_really_compiled_step_reads_the_weights_of_the_model_joined(tmp_path):
+def test_a_really_compiled_step_reads_the_weights_of_the_model_joined(home, tmp_path):
     model = quantized()
     (tmp_path / "config.json").write_text(model.config.to_json_string())
-    code = tmp_path / "code"
-    code.mkdir()
-    meta = build(recipe_of(tmp_path, model, "int4", 1), code)
-    assert len(meta.joined) == 2 * 2 * LAYERS
-    step = CompiledStep(Package(code, meta), model, windows_of(new_cache(model.config)))
+    recipe = recipe_of(tmp_path, model, "int4", 1)
+    launch.compile_now(recipe)
+    package = store.find(recipe)
+    assert package is not None, launch.last_words()
+    assert len(package.meta.joined) == 2 * 2 * LAYERS
+    step = CompiledStep(package, model, windows_of(new_cache(model.config)))
     with torch.inference_mode():
         prompt, ids = torch.arange(2, 13)[None], torch.tensor([[7]])
         cache, beside = new_cache(model.config), new_cache(model.config)
