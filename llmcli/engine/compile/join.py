@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from llmcli.engine.compile.nodes import calls_of, put_in_place, value_of
 from llmcli.engine.int4 import PACKED_ROWS
 
 _ATEN = torch.ops.aten
@@ -28,12 +29,13 @@ Joined = dict[str, tuple[str, ...]]
 def join_projections(module: GraphModule) -> Joined:
     """Replace the int4 products of a traced step that have one input by one of all their weights, where that pays."""
     joined: Joined = {}
+    buffers = dict(module.named_buffers(remove_duplicate=False))
     for at, nodes in enumerate(_alike(module)):
-        tensors = {f"joined_{at}_{what}": _parts(nodes, argument) for what, argument in _WEIGHTS.items()}
-        joined |= tensors
-        for name, parts in tensors.items():
-            module.register_buffer(name, join(_values(module, parts)))
-        _replace(module, nodes, *tensors)
+        parts = {f"joined_{at}_{what}": _names(nodes, argument) for what, argument in _WEIGHTS.items()}
+        for name, tensor in joined_tensors(parts, buffers).items():
+            module.register_buffer(name, tensor)
+        _replace(module, nodes, *parts)
+        joined |= parts
     if joined:
         module.graph.eliminate_dead_code()
         module.graph.lint()
@@ -41,14 +43,12 @@ def join_projections(module: GraphModule) -> Joined:
     return joined
 
 
-def join(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Packed weights (out, in ÷ 2) or their scales (in ÷ 32, out, 2), one layer's outputs after the other's."""
-    return torch.cat(list(parts), dim=parts[0].dim() - 2)
-
-
 def joined_tensors(joined: Mapping[str, Iterable[str]], tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The joined tensors, made of those of a model."""
-    return {name: join([tensors[part] for part in parts]) for name, parts in joined.items()}
+    """The joined tensors by name, made of those of a model: one layer's outputs after the other's.
+
+    Packed weights (out, in ÷ 2) and scales (in ÷ 32, out, 2) have them in the last dimension but one.
+    """
+    return {name: torch.cat([tensors[part] for part in parts], dim=-2) for name, parts in joined.items()}
 
 
 _WEIGHTS = {"packed": 1, "scale_zero": 3}
@@ -58,9 +58,8 @@ _WEIGHTS = {"packed": 1, "scale_zero": 3}
 def _alike(module: GraphModule) -> Iterator[list[Node]]:
     """Runs of calls of the kernel with the same input whose weights may be joined, in the order of the graph."""
     calls: dict[Node, list[Node]] = defaultdict(list)
-    for node in module.graph.nodes:
-        if node.op == "call_function" and node.target is _KERNEL:
-            calls[_origin(node.args[0])].append(node)
+    for node in calls_of(module, _KERNEL):
+        calls[_origin(node.args[0])].append(node)
     for nodes in calls.values():
         yield from (run for run in _runs(nodes) if len(run) > 1)
 
@@ -78,7 +77,7 @@ def _runs(nodes: Sequence[Any]) -> list[list[Node]]:
     runs: list[list[Node]] = []
     weights = 0
     for node, before in zip(nodes, [None, *nodes], strict=False):
-        size = 2 * node.args[1].meta["val"].numel()
+        size = 2 * value_of(node.args[1]).numel()
         weights += size
         if before is not None and _goes_on(before, node) and weights <= _MOST_WEIGHTS:
             runs[-1].append(node)
@@ -89,16 +88,12 @@ def _runs(nodes: Sequence[Any]) -> list[list[Node]]:
 
 
 def _goes_on(before: Any, node: Any) -> bool:
-    rows, wide = before.args[1].meta["val"].shape
-    return rows % PACKED_ROWS == 0 and wide == node.args[1].meta["val"].shape[1]
+    rows, wide = value_of(before.args[1]).shape
+    return rows % PACKED_ROWS == 0 and wide == value_of(node.args[1]).shape[1]
 
 
-def _parts(nodes: Sequence[Any], argument: int) -> tuple[str, ...]:
+def _names(nodes: Sequence[Any], argument: int) -> tuple[str, ...]:
     return tuple(str(node.args[argument].target) for node in nodes)
-
-
-def _values(module: GraphModule, names: Iterable[str]) -> list[torch.Tensor]:
-    return [module.get_buffer(name) for name in names]
 
 
 def _replace(module: GraphModule, nodes: Sequence[Node], packed: str, scale_zero: str) -> None:
@@ -107,10 +102,8 @@ def _replace(module: GraphModule, nodes: Sequence[Node], packed: str, scale_zero
     with graph.inserting_before(first):
         weights = (graph.get_attr(packed), group, graph.get_attr(scale_zero))
         product = graph.call_function(_KERNEL, (x, *weights))
-    borders = accumulate((node.meta["val"].shape[-1] for node in nodes), initial=0)
+    borders = accumulate((value_of(node).shape[-1] for node in nodes), initial=0)
     for node, (start, end) in zip(nodes, pairwise(borders), strict=True):
         with graph.inserting_before(node):
             part = graph.call_function(_ATEN.slice.Tensor, (product, 1, start, end))
-        part.meta["val"] = node.meta["val"]
-        node.replace_all_uses_with(part)
-        graph.erase_node(node)
+        put_in_place(part, node)

@@ -6,10 +6,11 @@ weight that a compiler vectorizes uses nearly all of it.
 
 import math
 import operator
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+
+from llmcli.engine.compile.nodes import calls_of, put_in_place, value_of
 
 _LINEAR = torch.ops.aten.linear.default
 _ATEN = torch.ops.aten
@@ -20,27 +21,19 @@ _FEW_ROWS = 4
 
 def write_out_linears(module: GraphModule) -> int:
     """Replace the linear layers of a traced step that have few rows; returns how many there were."""
-    nodes = [node for node in module.graph.nodes if node.op == "call_function" and node.target is _LINEAR]
-    ours = [node for node in nodes if _has_few_rows(node)]
+    ours = [node for node in calls_of(module, _LINEAR) if _has_few_rows(node)]
     for node in ours:
         with module.graph.inserting_before(node):
             written = _written_out(module, node)
-        written.meta["val"] = node.meta["val"]
-        node.replace_all_uses_with(written)
-        module.graph.erase_node(node)
+        put_in_place(written, node)
     module.graph.lint()
     module.recompile()
     return len(ours)
 
 
 def _has_few_rows(node: Node) -> bool:
-    x, weight = (_value(at) for at in node.args[:2])
+    x, weight = (value_of(at) for at in node.args[:2])
     return weight.dim() == 2 and math.prod(x.shape[:-1]) <= _FEW_ROWS
-
-
-def _value(node: Any) -> torch.Tensor:
-    value: torch.Tensor = node.meta["val"]
-    return value
 
 
 def _written_out(module: GraphModule, node: Node) -> Node:
@@ -50,7 +43,7 @@ def _written_out(module: GraphModule, node: Node) -> Node:
     """
     x, weight, *bias = node.args
     call = module.graph.call_function
-    value, (*lead, size) = _value(node), _value(x).shape
+    value, (*lead, size) = value_of(node), value_of(x).shape
     count = math.prod(lead)
     rows = call(_ATEN.reshape.default, (call(_ATEN.to.dtype, (x, torch.float32)), [count, size]))
     wide = call(_ATEN.to.dtype, (weight, torch.float32))

@@ -68,13 +68,10 @@ class Arguments:
 
         They are good until the token counts as written.
         """
+        if any(place.beyond for place in self._places):
+            self.commit()
+            self._look()
         places = self._places
-        for place in places:
-            if place.beyond:
-                self.commit()
-                self._look()
-                places = self._places
-                break
         self._cell[0] = position
         return (
             ids,
